@@ -1,1 +1,2 @@
-export {};
+export { killAt, parseKillPoint, type KillOptions, type KillPoint, type KillSignal } from './kill-at.js';
+export { reconcile, type Book, type Finding, type LedgerEntry, type Reconciliation } from './ledger.js';
