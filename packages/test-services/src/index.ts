@@ -1,1 +1,8 @@
-export {};
+export {
+  createDatabase,
+  type PostgresOptions,
+  type PostgresService,
+  startPostgres,
+  type TestDatabase,
+} from './postgres.js';
+export { startOnce } from './once.js';
