@@ -132,7 +132,7 @@ export function emit<Name extends EventName>(name: Name, payload: EventPayloads[
 export function onEvent<Name extends EventName>(
   name: Name,
   listener: (payload: EventPayloads[Name]) => void,
-): { unsubscribe(): void } {
+): { readonly unsubscribe: () => void } {
   const receive = (message: unknown): void => {
     listener(message as EventPayloads[Name]);
   };

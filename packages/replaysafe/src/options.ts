@@ -11,11 +11,11 @@ export type ParsedOptions<Table extends OptionTable> = {
 };
 
 class Complaint extends Error {
-  constructor(
-    readonly code: 'RS_OPTION_REQUIRED' | 'RS_OPTION_INVALID',
-    readonly text: string,
-  ) {
+  readonly code: 'RS_OPTION_REQUIRED' | 'RS_OPTION_INVALID';
+
+  constructor(code: Complaint['code'], text: string) {
     super(text);
+    this.code = code;
   }
 }
 
@@ -44,7 +44,8 @@ function readOption(door: string, name: string, option: OptionReader<unknown>, g
   try {
     return option.read(given);
   } catch (error) {
-    if (error instanceof Complaint) throw new ReplaysafeError(error.code, { detail: `${door}: ${name} ${error.text}` });
+    if (error instanceof Complaint)
+      throw new ReplaysafeError(error.code, { detail: `${door}: ${name} ${error.message}` });
     throw error;
   }
 }

@@ -1,0 +1,182 @@
+import { Pool } from 'undici';
+import { ReplaysafeError } from '../errors.js';
+import { emit } from '../events.js';
+import { deadlineAfter, pause, systemClock, type Clock } from '../ports/clock.js';
+import { silentLogger, type Logger } from '../ports/logger.js';
+import { systemRandom, type Random } from '../ports/random.js';
+import type { Resource, StopSignals } from '../ports/stop.js';
+import { backoffDelay } from '../retry/backoff.js';
+import { prepareCall, type CallOptions, type HttpMethod, type PreparedCall } from './call.js';
+import { parseClientOptions } from './options.js';
+import { failureOf, isRead, isRetryableAnswer, mayRepeat, retryAfterMs } from './policy.js';
+import { httpResponse, type HttpResponse } from './response.js';
+
+export interface HttpClientOptions {
+  /** Names the remote system in events and errors. */
+  readonly name: string;
+  /** Origin and perhaps a path that every call's path is put behind. */
+  readonly baseUrl: string;
+  /**
+   * In milliseconds: `connectMs` (1,000) for a connection, `headersMs` (5,000) from the request to the answer's head,
+   * `bodyMs` (10,000) between two pieces of its body, `totalMs` (30,000) for the whole call with all tries and waits. The
+   * connection pool looks at `headersMs` and `bodyMs` about once a second; `totalMs` is exact.
+   */
+  readonly timeouts?: {
+    readonly connectMs?: number;
+    readonly headersMs?: number;
+    readonly bodyMs?: number;
+    readonly totalMs?: number;
+  };
+  /** `tries` (3, at most 5) in all; waits of full jitter up to `baseMs` (200), doubling up to `capMs` (5,000). */
+  readonly retry?: { readonly tries?: number; readonly baseMs?: number; readonly capMs?: number };
+  /** Sent with every call. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Most connections to this system. Default 64. */
+  readonly connections?: number;
+  /** Largest answer body, in bytes. Default 16 MiB. */
+  readonly maxResponseBytes?: number;
+  /** With these, waits between tries end as soon as the process stops, and running tries end at the deadline. */
+  readonly signals?: StopSignals;
+  readonly logger?: Logger;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+/** A client of one remote system, with a connection pool of its own. */
+export interface HttpClient extends Resource {
+  /**
+   * Sends one operation, perhaps several times, always with the same key and the same bytes. Any answer that is not worth a
+   * further try is returned, whatever its status.
+   *
+   * @throws RS_CLIENT_KEY_REQUIRED before anything is sent: a write without a key
+   * @throws RS_CLIENT_SYSTEM_UNAVAILABLE nothing was executed
+   * @throws RS_CLIENT_TIMEOUT a read got no answer in time
+   * @throws RS_CLIENT_OUTCOME_UNKNOWN a write got no answer and may have been executed
+   * @throws RS_CLIENT_STOPPED the process stopped during the wait before the next try
+   */
+  request(method: HttpMethod, path: string, options?: CallOptions): Promise<HttpResponse>;
+  get(path: string, options?: CallOptions): Promise<HttpResponse>;
+  post(path: string, options?: CallOptions): Promise<HttpResponse>;
+  put(path: string, options?: CallOptions): Promise<HttpResponse>;
+  patch(path: string, options?: CallOptions): Promise<HttpResponse>;
+  delete(path: string, options?: CallOptions): Promise<HttpResponse>;
+  /** Waits for running calls, then closes the pool; destroys it when `deadline` aborts. */
+  stop(deadline?: AbortSignal): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+type TryResult = { readonly response: HttpResponse } | { readonly failure: ReplaysafeError };
+
+/**
+ * @throws RS_OPTION_UNKNOWN, RS_OPTION_REQUIRED, RS_OPTION_INVALID
+ */
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const settings = parseClientOptions(options);
+  const clock = options.clock ?? systemClock;
+  const random = options.random ?? systemRandom;
+  const logger = options.logger ?? silentLogger;
+  const { name, timeouts, signals } = settings;
+  const pool = new Pool(settings.origin, {
+    connections: settings.connections,
+    // One request at a time on a connection: behind a pipelined one, a reset would leave the outcome of both unknown.
+    pipelining: 1,
+    connectTimeout: timeouts.connectMs,
+    headersTimeout: timeouts.headersMs,
+    bodyTimeout: timeouts.bodyMs,
+    maxResponseSize: settings.maxResponseBytes,
+  });
+  let stopped: Promise<void> | undefined;
+
+  async function request(method: HttpMethod, path: string, callOptions: CallOptions = {}): Promise<HttpResponse> {
+    const call = prepareCall(method, settings.basePath + path, callOptions, settings.headers);
+    const totalMs = callOptions.timeoutMs ?? timeouts.totalMs;
+    const parents = [callOptions.signal, signals?.deadline].filter((signal) => signal !== undefined);
+    const total = deadlineAfter(clock, totalMs, parents.length > 0 ? AbortSignal.any(parents) : undefined);
+    try {
+      return await sendUntilAnswered(call, total.signal, clock.monotonicMs() + totalMs);
+    } finally {
+      total.dispose();
+    }
+  }
+
+  async function sendUntilAnswered(call: PreparedCall, giveUp: AbortSignal, endsAt: number): Promise<HttpResponse> {
+    const tries = mayRepeat(call) ? settings.retry.tries : 1;
+    for (let attempt = 1; ; attempt++) {
+      const result = await tryOnce(call, attempt, giveUp);
+      const wait = attempt < tries ? waitBeforeNext(result, attempt, giveUp, endsAt) : undefined;
+      if (wait === undefined) return settle(result);
+      emit('client.backed-off', { client: name, method: call.method, attempt, delayMs: wait });
+      await pause(clock, wait, AbortSignal.any([giveUp, ...(signals ? [signals.stopping] : [])]));
+      if (giveUp.aborted) return settle(result);
+      if (signals?.stopping.aborted) return settleStopped(result);
+    }
+  }
+
+  /** Undefined where another try is not worth it: the answer is final, or the wait it asks for does not fit the deadline. */
+  function waitBeforeNext(result: TryResult, attempt: number, giveUp: AbortSignal, endsAt: number): number | undefined {
+    if (giveUp.aborted) return undefined;
+    if ('response' in result && !isRetryableAnswer(result.response)) return undefined;
+    const asked = 'response' in result ? retryAfterMs(result.response.headers['retry-after'], clock.now()) : 0;
+    const { baseMs, capMs } = settings.retry;
+    const wait = Math.max(asked, backoffDelay({ attempt, baseMs, capMs, random }));
+    return clock.monotonicMs() + wait < endsAt ? wait : undefined;
+  }
+
+  async function tryOnce(call: PreparedCall, attempt: number, giveUp: AbortSignal): Promise<TryResult> {
+    const startedAt = clock.monotonicMs();
+    const { method, path, headers, body } = call;
+    emit('client.attempted', { client: name, method, attempt });
+    try {
+      const answer = await pool.request({ method, path, headers, body, signal: giveUp });
+      const bytes = new Uint8Array(await answer.body.arrayBuffer());
+      const response = httpResponse(answer.statusCode, answer.headers, bytes, attempt);
+      const durationMs = clock.monotonicMs() - startedAt;
+      emit('client.answered', { client: name, method, attempt, status: response.status, durationMs });
+      return { response };
+    } catch (cause) {
+      const failure = failureOf(cause, !isRead(method));
+      emit('client.failed', { client: name, method, attempt, code: failure.code });
+      logger.info({ client: name, method, attempt, code: failure.code }, 'a try ended without an answer');
+      return { failure };
+    }
+  }
+
+  function stop(deadline?: AbortSignal): Promise<void> {
+    stopped ??= new Promise<void>((resolve) => {
+      const force = (): void => void pool.destroy().then(resolve, resolve);
+      if (deadline?.aborted) {
+        force();
+        return;
+      }
+      deadline?.addEventListener('abort', force, { once: true });
+      void pool.close().then(resolve, resolve);
+    });
+    return stopped;
+  }
+
+  const as = (method: HttpMethod) => (path: string, callOptions?: CallOptions) => request(method, path, callOptions);
+  return {
+    name: `http-client:${name}`,
+    request,
+    get: as('GET'),
+    post: as('POST'),
+    put: as('PUT'),
+    patch: as('PATCH'),
+    delete: as('DELETE'),
+    stop,
+    [Symbol.asyncDispose]: () => stop(),
+  };
+}
+
+function settle(result: TryResult): HttpResponse {
+  if ('failure' in result) throw result.failure;
+  return result.response;
+}
+
+/** An answer, and an outcome that is unknown, say more than the stop does. */
+function settleStopped(result: TryResult): HttpResponse {
+  if ('failure' in result && result.failure.code !== 'RS_CLIENT_OUTCOME_UNKNOWN') {
+    throw new ReplaysafeError('RS_CLIENT_STOPPED', { cause: result.failure });
+  }
+  return settle(result);
+}

@@ -1,0 +1,56 @@
+import { custom, integer, optional, parseOptions, port, text } from '../options.js';
+import type { Clock } from '../ports/clock.js';
+import type { Logger } from '../ports/logger.js';
+import type { Random } from '../ports/random.js';
+import type { StopSignals } from '../ports/stop.js';
+import type { HttpClientOptions } from './http-client.js';
+
+const isObject = (given: unknown): string | undefined =>
+  typeof given === 'object' && given !== null && !Array.isArray(given) ? undefined : 'must be an object';
+
+const httpUrl = custom<string>((given) => {
+  if (typeof given === 'string' && URL.canParse(given)) {
+    const { protocol, search, hash } = new URL(given);
+    if ((protocol === 'http:' || protocol === 'https:') && search === '' && hash === '') return undefined;
+  }
+  return 'must be an http or https URL without query';
+});
+
+const clientOptions = {
+  name: text(),
+  baseUrl: httpUrl,
+  timeouts: optional(custom<object>(isObject)),
+  retry: optional(custom<object>(isObject)),
+  headers: custom<Readonly<Record<string, string>>>(isObject, {}),
+  connections: integer({ default: 64, min: 1, max: 10_000 }),
+  maxResponseBytes: integer({ default: 16 * 1024 * 1024, min: 1 }),
+  signals: optional(custom<StopSignals>(isObject)),
+  logger: optional(port<Logger>(['info'])),
+  clock: optional(port<Clock>(['now', 'monotonicMs', 'setTimer'])),
+  random: optional(port<Random>(['next'])),
+};
+
+const timeoutOptions = {
+  connectMs: integer({ default: 1_000, min: 1 }),
+  headersMs: integer({ default: 5_000, min: 1 }),
+  bodyMs: integer({ default: 10_000, min: 1 }),
+  totalMs: integer({ default: 30_000, min: 1 }),
+};
+
+const retryOptions = {
+  tries: integer({ default: 3, min: 1, max: 5 }),
+  baseMs: integer({ default: 200, min: 1 }),
+  capMs: integer({ default: 5_000, min: 1 }),
+};
+
+export function parseClientOptions(options: HttpClientOptions) {
+  const given = parseOptions('createHttpClient', clientOptions, options);
+  const base = new URL(given.baseUrl);
+  return {
+    ...given,
+    origin: base.origin,
+    basePath: base.pathname.replace(/\/$/, ''),
+    timeouts: parseOptions('createHttpClient.timeouts', timeoutOptions, given.timeouts),
+    retry: parseOptions('createHttpClient.retry', retryOptions, given.retry),
+  };
+}
