@@ -25,6 +25,11 @@ export const ERRORS = {
   ),
   RS_TX_LOST: entry('the callback ended the transaction that was opened for it, or its own rows are gone', 500, false),
   RS_TX_REVOKED: entry('the transaction handle was used after its transaction had ended', 500, false),
+  RS_TX_DANGLING: entry(
+    'the callback returned while a statement that nobody awaited was still under way; nothing was committed',
+    500,
+    false,
+  ),
   RS_TX_OUTCOME_UNKNOWN: entry('the connection was lost while COMMIT was under way; the outcome is unknown', 503, true),
   RS_TX_DEADLINE: entry('the transaction was cut at its deadline and rolled back', 503, true),
 
