@@ -78,6 +78,11 @@ export function text(options: { default?: string; pattern?: RegExp } = {}): Opti
   });
 }
 
+/** The schema that holds the library's tables. Lower case, so that a name means the same quoted and unquoted. */
+export function schemaName(): OptionReader<string> {
+  return text({ default: 'replaysafe', pattern: /^[a-z_][a-z0-9_]{0,62}$/ });
+}
+
 export function oneOf<const Choice extends string>(
   choices: readonly Choice[],
   fallback?: NoInfer<Choice>,
