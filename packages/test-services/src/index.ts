@@ -5,4 +5,5 @@ export {
   startPostgres,
   type TestDatabase,
 } from './postgres.js';
+export { createTopics, type KafkaOptions, type KafkaService, type NewTopic, startKafka } from './kafka.js';
 export { startOnce } from './once.js';

@@ -20,6 +20,8 @@ export interface ServiceSpec {
   readonly stopSignal: NodeJS.Signals;
   /** Ends the service as a crash does: nothing is flushed or handed over. */
   readonly crashSignal: NodeJS.Signals;
+  /** Run instead of sending `crashSignal`, where the process we see is not the service itself. */
+  readonly crashCommand?: Command;
   /** Milliseconds after which a service that was told to stop is SIGKILLed. */
   readonly stopWithinMs: number;
 }

@@ -11,14 +11,20 @@ import { rm } from 'node:fs/promises';
 import { type Command, type FromSupervisor, type ServiceSpec, type ToSupervisor } from './supervisor-messages.js';
 
 const spec = JSON.parse(process.argv[2] ?? '') as ServiceSpec;
-let current: { child: ChildProcess; ended: Promise<void> } | undefined;
+let current: { child: ChildProcess; ended: Promise<unknown> } | undefined;
 let stopping = false;
 
 const tell = (message: FromSupervisor): void => {
   if (process.connected) process.send?.(message, () => undefined);
 };
 
-const launch = (command: Command): Promise<{ code: number | null; signal: NodeJS.Signals | null; error?: string }> => {
+interface End {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly error?: string;
+}
+
+const launch = (command: Command): { child: ChildProcess; ended: Promise<End> } => {
   const child = spawn(command.file, command.args, {
     cwd: command.cwd,
     env: { ...process.env, ...command.env },
@@ -26,7 +32,7 @@ const launch = (command: Command): Promise<{ code: number | null; signal: NodeJS
     ...(command.gid === undefined ? {} : { gid: command.gid }),
     stdio: ['ignore', 'inherit', 'inherit'],
   });
-  const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null; error?: string }>((resolve) => {
+  const ended = new Promise<End>((resolve) => {
     child.once('error', (error) => {
       resolve({ code: null, signal: null, error: error.message });
     });
@@ -34,23 +40,29 @@ const launch = (command: Command): Promise<{ code: number | null; signal: NodeJS
       resolve({ code, signal });
     });
   });
-  const mine = { child, ended: ended.then(() => undefined) };
-  current = mine;
-  return ended.finally(() => {
-    if (current === mine) current = undefined;
+  return { child, ended };
+};
+
+/** Launches what a stop has to end. */
+const launchCurrent = (command: Command): { child: ChildProcess; ended: Promise<End> } => {
+  const launched = launch(command);
+  current = launched;
+  void launched.ended.then(() => {
+    if (current === launched) current = undefined;
   });
+  return launched;
 };
 
 const run = async (): Promise<void> => {
-  const ended = launch(spec.run);
-  if (current?.child.pid !== undefined) tell({ kind: 'started', pid: current.child.pid });
+  const { child, ended } = launchCurrent(spec.run);
+  if (child.pid !== undefined) tell({ kind: 'started', pid: child.pid });
   tell({ kind: 'ended', during: spec.run.file, ...(await ended) });
 };
 
 const begin = async (): Promise<void> => {
   for (const step of spec.prepare) {
     if (stopping) return;
-    const result = await launch(step);
+    const result = await launchCurrent(step).ended;
     if (result.code !== 0) {
       tell({ kind: 'ended', during: step.file, ...result });
       return;
@@ -72,7 +84,7 @@ const stop = async (): Promise<void> => {
   if (stopping) return;
   stopping = true;
   await end(spec.stopSignal);
-  for (const step of spec.cleanup ?? []) await launch(step);
+  for (const step of spec.cleanup ?? []) await launch(step).ended;
   await rm(spec.folder, { recursive: true, force: true, maxRetries: 5 });
   process.exit(0);
 };
@@ -82,7 +94,7 @@ process.on('SIGTERM', () => void stop());
 process.on('SIGHUP', () => void stop());
 process.on('message', (message: ToSupervisor) => {
   if (message === 'stop') void stop();
-  else if (message === 'crash') void end(spec.crashSignal);
+  else if (message === 'crash') void (spec.crashCommand ? launch(spec.crashCommand).ended : end(spec.crashSignal));
   else if (current === undefined && !stopping) void run();
 });
 void begin();
