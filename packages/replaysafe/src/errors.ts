@@ -57,15 +57,15 @@ export const ERRORS = {
   RS_INBOX_PAYLOAD_INVALID: entry('the payload cannot be decoded', 500, false),
   RS_INBOX_ATTEMPTS_EXHAUSTED: entry('the handler failed as often as it may', 500, false),
   RS_INBOX_HANDLER_TIMEOUT: entry('the handler did not end in its time', 500, true),
+  RS_INBOX_INTERRUPTED: entry(
+    'the batch was given back before its end; what is committed of it is not applied again',
+    503,
+    true,
+  ),
 
   // broker adapters
   RS_BROKER_UNAVAILABLE: entry('the broker cannot be reached', 503, true),
   RS_BROKER_TOPIC_MISSING: entry('the topic does not exist', 500, false),
-  RS_BROKER_OFFSET_OUT_OF_RANGE: entry(
-    'the offset to go on from is not kept by the broker any more; the partition stands still',
-    500,
-    false,
-  ),
   RS_BROKER_UNSAFE_SETTING: entry('a setting of the broker client loses or reorders messages', 500, false),
 
   // idempotency
