@@ -66,6 +66,11 @@ export const ERRORS = {
   // broker adapters
   RS_BROKER_UNAVAILABLE: entry('the broker cannot be reached', 503, true),
   RS_BROKER_TOPIC_MISSING: entry('the topic does not exist', 500, false),
+  RS_BROKER_OFFSET_OUT_OF_RANGE: entry(
+    'the offset to go on from is not kept by the broker any more; the partition stands still',
+    500,
+    false,
+  ),
   RS_BROKER_UNSAFE_SETTING: entry('a setting of the broker client loses or reorders messages', 500, false),
 
   // idempotency

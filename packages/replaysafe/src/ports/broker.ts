@@ -66,8 +66,8 @@ export interface ReceivedBatch {
   /** Aborts when the partition is about to be given up or the subscriber stops: end at the next safe place. */
   readonly revoking: AbortSignal;
   /**
-   * Commits `nextOffset`, the offset after the last record whose effect is durable. Refused locally when it would go backwards or
-   * when the partition is not ours any more. Never rejects.
+   * Commits `nextOffset`, the offset after the last record whose effect is durable. Decided here, without asking the broker: one
+   * that would go backwards is `committed` already, and one for a partition that is not ours any more is `fenced`. Never rejects.
    */
   commit(nextOffset: bigint): Promise<CommitOutcome>;
 }
@@ -83,16 +83,18 @@ export interface SubscribeOptions {
   /** Most records in one batch. */
   readonly maxBatch: number;
   /**
-   * Handles one batch. When it resolves, the next batch of the partition starts behind the last *committed or handled*
-   * record; when it rejects, the batch is delivered again after a back-off.
+   * Handles one batch. When it resolves, the next batch of the partition starts behind its last record, or, where it ended early
+   * because of `revoking` or `lost`, behind the last committed one. When it rejects, the batch is delivered again after a
+   * back-off, perhaps with further records behind.
    */
   readonly onBatch: (batch: ReceivedBatch) => Promise<void>;
 }
 
 export interface Subscriber {
   /**
-   * Resolves when the group has been joined.
-   * @throws RS_BROKER_UNAVAILABLE, RS_BROKER_TOPIC_MISSING, RS_BROKER_UNSAFE_SETTING
+   * Resolves when the group has been joined, or when `stop` ended the attempt. A broker that cannot be reached is tried again and
+   * again; what waiting cannot heal rejects.
+   * @throws RS_BROKER_UNAVAILABLE (access refused), RS_BROKER_TOPIC_MISSING, RS_BROKER_UNSAFE_SETTING, RS_OPTION_INVALID
    */
   start(options: SubscribeOptions): Promise<void>;
   /** Stops intake, waits for running batches, leaves the group; gives up when `deadline` aborts. */
@@ -104,4 +106,6 @@ export interface SubscriberHealth {
   readonly state: 'stopped' | 'joining' | 'joined';
   /** Milliseconds since the last answered heartbeat, or undefined before the first. */
   readonly sinceHeartbeatMs: number | undefined;
+  /** Partitions that stand still until somebody decides, each with its reason; absent when there is none. */
+  readonly halted?: readonly string[];
 }
