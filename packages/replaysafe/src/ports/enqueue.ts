@@ -8,9 +8,9 @@ export interface OutboxEvent {
   readonly aggregateType?: string;
   /** The Kafka key and the key of the order promise; none means no order. */
   readonly key?: string | null;
-  /** Bytes are sent as they are. Anything else is written as JSON. */
+  /** Bytes are sent as they are, null as a record without a value. Anything else is written as JSON. */
   readonly payload: unknown;
-  /** `application/json` unless the payload is bytes, then `application/octet-stream`. */
+  /** `application/json` unless the payload is bytes, then `application/octet-stream`; none for null. */
   readonly contentType?: string;
   /** Further headers, e.g. `traceparent`. */
   readonly headers?: Readonly<Record<string, string>>;
