@@ -1,4 +1,4 @@
-import { startKafka, startOnce } from '@replaysafe/test-services';
+import { type ProxiedListener, startKafka, startOnce } from '@replaysafe/test-services';
 import { type TestProject } from 'vitest/node';
 
 declare module 'vitest' {
@@ -7,6 +7,8 @@ declare module 'vitest' {
     kafkaBrokers: string;
     /** Whether the broker is our own, which allows sessions of 500 ms; on another, use 6 s. */
     kafkaOwn: boolean;
+    /** For `startProxyToKafka`; null unless the broker is our own. */
+    kafkaProxied: ProxiedListener | null;
   }
 }
 
@@ -15,5 +17,6 @@ export default async (project: TestProject): Promise<() => Promise<void>> => {
   const { service, release } = await startOnce('kafka', () => startKafka());
   project.provide('kafkaBrokers', service.brokers);
   project.provide('kafkaOwn', service.own);
+  project.provide('kafkaProxied', service.proxied ?? null);
   return release;
 };

@@ -9,16 +9,19 @@ import { Supervised } from './supervised.js';
 export interface KafkaOptions {
   /** Broker settings beside ours, e.g. `{ 'num.partitions': 3 }`. Only for a broker of our own run by java. */
   readonly settings?: Readonly<Record<string, string | number | boolean>>;
-  /**
-   * Port of a proxy on 127.0.0.1. Clients of Kafka connect to the address the broker advertises, so a proxy is only
-   * passed if the broker knows of it: those who come in through `proxyTarget` are told this port. Not possible with
-   * KAFKA_BROKERS.
-   */
-  readonly advertisedPort?: number;
   /** Start a broker even if KAFKA_BROKERS is set: for tests that crash it. Default: false. */
   readonly alwaysOwn?: boolean;
   /** Told when a start takes long because Kafka is fetched first. Default: standard error. */
   readonly note?: (text: string) => void;
+}
+
+/**
+ * Clients of Kafka connect to the address the broker advertises, so a proxy is only passed if the broker knows of it:
+ * those who come in at `target` are told port `advertisedPort` of 127.0.0.1, on which a proxy to `target` listens.
+ */
+export interface ProxiedListener {
+  readonly target: { readonly host: string; readonly port: number };
+  readonly advertisedPort: number;
 }
 
 /** A running Apache Kafka. */
@@ -29,8 +32,8 @@ export interface KafkaService {
   readonly own: boolean;
   /** Process id of the broker, if it is our own, run by java, and runs. */
   readonly pid: number | undefined;
-  /** Where a proxy that listens on `advertisedPort` has to connect to. */
-  readonly proxyTarget: { readonly host: string; readonly port: number } | undefined;
+  /** For {@link startProxyToKafka}; only a broker of our own has it. */
+  readonly proxied: ProxiedListener | undefined;
   /** Ends the broker as a crash does (its log stays). Throws for a broker that is not our own. */
   crash(): Promise<void>;
   /** Starts it again after {@link crash}, at the same address, and waits until it answers. */
@@ -68,13 +71,7 @@ const coordinatorAnswers = (brokers: string): Promise<unknown> =>
     await admin.fetchOffsets({ groupId: 'replaysafe-test-services', topics: [] });
   });
 
-const foreign = async (brokers: string, options: KafkaOptions): Promise<KafkaService> => {
-  if (options.advertisedPort !== undefined) {
-    throw new Error(
-      `KAFKA_BROKERS is set, and the broker at ${brokers} sends its clients to its own address, past any proxy. ` +
-        'Unset KAFKA_BROKERS for tests with a proxy before Kafka, so that they start a broker of their own',
-    );
-  }
+const foreign = async (brokers: string): Promise<KafkaService> => {
   await coordinatorAnswers(brokers).catch((cause: unknown) => {
     throw new Error(`KAFKA_BROKERS is set, but no Kafka answers at ${brokers}: ${String(cause)}`, { cause });
   });
@@ -84,7 +81,7 @@ const foreign = async (brokers: string, options: KafkaOptions): Promise<KafkaSer
     brokers,
     own: false,
     pid: undefined,
-    proxyTarget: undefined,
+    proxied: undefined,
     crash: refuse,
     start: refuse,
     stop: () => Promise.resolve(),
@@ -119,7 +116,7 @@ const begin = async (
     get pid() {
       return runtime.kind === 'java' ? service.pid : undefined;
     },
-    proxyTarget: { host: '127.0.0.1', port: ports.proxied },
+    proxied: { target: { host: '127.0.0.1', port: ports.proxied }, advertisedPort: ports.advertised },
     crash: () => service.crash(),
     start: async () => {
       await service.start();
@@ -131,9 +128,9 @@ const begin = async (
 };
 
 const startOwn = (runtime: KafkaRuntime, options: KafkaOptions): Promise<KafkaService> =>
-  withFreshPorts(3, ([direct = 0, proxied = 0, controller = 0]) =>
+  withFreshPorts(4, ([direct = 0, proxied = 0, controller = 0, advertised = 0]) =>
     withServiceFolder('kafka', undefined, (folder) =>
-      begin(runtime, options, { direct, proxied, controller, advertised: options.advertisedPort ?? proxied }, folder),
+      begin(runtime, options, { direct, proxied, controller, advertised }, folder),
     ),
   );
 
@@ -145,7 +142,7 @@ const startOwn = (runtime: KafkaRuntime, options: KafkaOptions): Promise<KafkaSe
  */
 export const startKafka = async (options: KafkaOptions = {}): Promise<KafkaService> => {
   const given = process.env['KAFKA_BROKERS'];
-  if (given !== undefined && given !== '' && options.alwaysOwn !== true) return foreign(given, options);
+  if (given !== undefined && given !== '' && options.alwaysOwn !== true) return foreign(given);
   const note =
     options.note ??
     ((text: string) => {
