@@ -1,0 +1,42 @@
+import { migrationStatus, type MigrationStatus } from 'replaysafe/migrate';
+import { createOutbox, type OutboxStatus } from 'replaysafe/outbox';
+import type { Command, CommandContext } from '../command.js';
+
+export const statusCommand: Command = {
+  name: 'status',
+  summary: 'show which migrations are applied, and what the outbox holds',
+  run: async (context) => {
+    const migrations = await migrationStatus(context.sql, { schema: context.schema });
+    const outbox = await outboxStatus(context, migrations);
+    return {
+      json: { ...migrations, outbox },
+      lines: [...migrationLines(migrations), ...(outbox === null ? [] : outboxLines(outbox))],
+    };
+  },
+};
+
+async function outboxStatus(
+  { sql, schema }: CommandContext,
+  migrations: MigrationStatus,
+): Promise<OutboxStatus | null> {
+  const hasTable = migrations.applied.some(({ name }) => name === '020-outbox-event');
+  return hasTable ? createOutbox({ sql, schema }).status() : null;
+}
+
+function migrationLines(status: MigrationStatus): string[] {
+  const { schema, applied, pending, unknown, breaking, changed } = status;
+  return [
+    ...applied.map(({ name, appliedAt }) => `${schema}: ${name} applied ${appliedAt.toISOString()}${mark(name)}`),
+    ...pending.map((name) => `${schema}: ${name} pending`),
+  ];
+
+  function mark(name: string): string {
+    if (breaking.includes(name)) return ' by a newer version, which this one cannot work with';
+    if (unknown.includes(name)) return ' by a newer version';
+    return changed.includes(name) ? ', but its text is another one now' : '';
+  }
+}
+
+function outboxLines({ pending, publishing, dead, oldestOpenAgeMs }: OutboxStatus): string[] {
+  return [`outbox: ${pending} pending, ${publishing} publishing, ${dead} dead; oldest open ${oldestOpenAgeMs} ms`];
+}
