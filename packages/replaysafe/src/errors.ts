@@ -94,6 +94,22 @@ export const ERRORS = {
     true,
   ),
   RS_IDEMPOTENCY_BODY_TOO_LARGE: entry('the request body is larger than this route accepts', 413, false),
+  RS_IDEMPOTENCY_BODY_INVALID: entry('the request body is not JSON', 400, false),
+  RS_IDEMPOTENCY_ROLLED_BACK: entry(
+    'the database rolled the request back: another transaction was in its way, or the connection was lost before COMMIT',
+    503,
+    true,
+  ),
+  RS_IDEMPOTENCY_SCOPE_INVALID: entry(
+    'the scope resolver did not name whose key this is; authenticate before the guarded handler',
+    500,
+    false,
+  ),
+  RS_IDEMPOTENCY_UNGUARDED: entry(
+    'the request is not guarded, so that it has neither a transaction nor a key',
+    500,
+    false,
+  ),
 
   // client
   RS_CLIENT_KEY_REQUIRED: entry('a write that may be sent more than once needs an idempotency key', 500, false),
