@@ -104,7 +104,8 @@ const dockerCommands = (
     env,
   });
   return {
-    prepare: [compose('pull', '--quiet', 'kafka')],
+    // Fetches the image where it is missing.
+    prepare: [compose('create', 'kafka')],
     run: compose('up', '--no-color', 'kafka'),
     // Killing the client would leave the container running.
     crashCommand: compose('kill', 'kafka'),

@@ -89,6 +89,9 @@ const foreign = async (brokers: string): Promise<KafkaService> => {
   };
 };
 
+/** By Docker the image is fetched within this time. */
+const readyWithinMs = { docker: 600_000, java: 180_000 };
+
 const begin = async (
   runtime: KafkaRuntime,
   options: KafkaOptions,
@@ -103,7 +106,7 @@ const begin = async (
     stopWithinMs: 15_000,
   });
   const brokers = `127.0.0.1:${ports.direct}`;
-  const ready = (): Promise<void> => service.ready(() => coordinatorAnswers(brokers), 120_000);
+  const ready = (): Promise<void> => service.ready(() => coordinatorAnswers(brokers), readyWithinMs[runtime.kind]);
   try {
     await ready();
   } catch (error) {
