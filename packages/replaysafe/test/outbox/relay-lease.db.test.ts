@@ -190,12 +190,20 @@ describe('a process of its own', () => {
   let lines: Interface;
   const seen: Record<string, unknown>[] = [];
 
-  const launch = (leaseMs: number): void => {
+  const launch = ({ mode = 'two-phase', leaseMs = 30_000, publishTimeoutMs = 60_000 }): void => {
     seen.length = 0;
     child = spawn(
       process.execPath,
       ['--import', 'tsx', fileURLToPath(new URL('../programs/outbox-relay.ts', import.meta.url))],
-      { env: { ...process.env, DATABASE_URL: db.database.url, MODE: 'two-phase', LEASE_MS: String(leaseMs) } },
+      {
+        env: {
+          ...process.env,
+          DATABASE_URL: db.database.url,
+          MODE: mode,
+          LEASE_MS: String(leaseMs),
+          PUBLISH_TIMEOUT_MS: String(publishTimeoutMs),
+        },
+      },
     );
     child.stderr.pipe(process.stderr);
     lines = createInterface({ input: child.stdout });
@@ -217,7 +225,7 @@ describe('a process of its own', () => {
 
   test('frozen past its lease and woken (SIGSTOP, SIGCONT): its mark is refused and counted', async () => {
     const ids = await db.writeMany(2);
-    launch(300);
+    launch({ leaseMs: 300 });
     await line(({ publishing }) => publishing !== undefined);
     child!.kill('SIGSTOP');
     await using relay = create({ leaseMs: 300, pollIdleMs: 20, name: 'relay-b' });
@@ -234,7 +242,7 @@ describe('a process of its own', () => {
   test('killed after its claim (SIGKILL): the rows flow again in less than two leases', async () => {
     const leaseMs = 1_000;
     const ids = await db.writeMany(2);
-    launch(leaseMs);
+    launch({ leaseMs });
     await line(({ publishing }) => publishing !== undefined);
     await using relay = create({ leaseMs, name: 'relay-b' });
     relay.start();
@@ -243,5 +251,24 @@ describe('a process of its own', () => {
     child!.kill('SIGKILL');
     expect((await marked).ids).toEqual(ids);
     expect(performance.now() - killedAt).toBeLessThan(2 * leaseMs);
+  });
+
+  test('single-phase, frozen in the middle of its publish: the server ends its transaction, and it cannot commit any more (P3)', async () => {
+    const ids = await db.writeMany(2);
+    const publishTimeoutMs = 1_000;
+    launch({ mode: 'single-phase', publishTimeoutMs });
+    await line(({ publishing }) => publishing !== undefined);
+    child!.kill('SIGSTOP');
+    await using relay = create({ mode: 'single-phase', pollIdleMs: 20, name: 'relay-b' });
+    const marked = nextEvent('outbox.marked');
+    relay.start();
+    const frozenAt = performance.now();
+    expect((await marked).ids).toEqual(ids);
+    // Stated: the publish's own bound and five seconds.
+    expect(performance.now() - frozenAt).toBeLessThan(publishTimeoutMs + 5_000 + 2_000);
+    child!.kill('SIGCONT');
+    await line(({ event }) => event === 'outbox.errored');
+    expect(seen.some(({ event }) => event === 'outbox.marked')).toBe(false);
+    expect((await db.rows()).every(({ status, attempts }) => status === 'PUBLISHED' && attempts === 1)).toBe(true);
   });
 });

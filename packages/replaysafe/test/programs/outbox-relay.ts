@@ -1,5 +1,5 @@
 /**
- * A relay in a process of its own, to be frozen or killed. Reads DATABASE_URL, MODE and LEASE_MS; writes one JSON line
+ * A relay in a process of its own, to be frozen or killed. Reads DATABASE_URL, MODE, LEASE_MS and PUBLISH_TIMEOUT_MS; writes one JSON line
  * for each event of the outbox and one for each publish, which it answers when it reads a line.
  */
 import { createInterface } from 'node:readline';
@@ -38,6 +38,7 @@ const relay = createRelay({
   },
   mode: process.env['MODE'] === 'two-phase' ? 'two-phase' : 'single-phase',
   leaseMs: Number(process.env['LEASE_MS']),
+  publishTimeoutMs: Number(process.env['PUBLISH_TIMEOUT_MS']),
   pollIdleMs: 20,
   name: 'child',
 });
