@@ -5,6 +5,7 @@ import type { Random } from '../../ports/random.js';
 import { backoffDelay } from '../../retry/backoff.js';
 import { describeFailure } from './kafkajs-failure.js';
 import { partitionId, PartitionLease } from './kafkajs-lease.js';
+import type { CommitWatch } from './kafkajs-commit-watch.js';
 import { decideStart, readPositions, type PartitionPositions } from './kafkajs-positions.js';
 import type { KafkajsAdmin, KafkajsConsumer } from './kafkajs-types.js';
 
@@ -26,6 +27,7 @@ export class Assignment {
   readonly #admin: KafkajsAdmin;
   readonly #subscription: SubscribeOptions;
   readonly #settings: AssignmentSettings;
+  readonly #commits: CommitWatch;
   readonly #ended = new AbortController();
 
   constructor(
@@ -34,7 +36,9 @@ export class Assignment {
     admin: KafkajsAdmin,
     subscription: SubscribeOptions,
     settings: AssignmentSettings,
+    commits: CommitWatch,
   ) {
+    this.#commits = commits;
     this.#consumer = consumer;
     this.#admin = admin;
     this.#subscription = subscription;
@@ -56,8 +60,11 @@ export class Assignment {
     return this.#leases.get(partitionId(topic, partition));
   }
 
-  /** Pauses all before their first fetch: what kafkajs does with an offset that is out of range cannot be undone. */
-  begin(): void {
+  /**
+   * Pauses all and looks where they should be: before their first fetch, and when kafkajs has written an offset that nobody asked for,
+   * as it does when the broker calls one out of range. It reads elsewhere afterwards.
+   */
+  check(): void {
     for (const lease of this.#leases.values()) this.#pause(lease);
     void this.#start([...this.#leases.keys()]);
   }
@@ -106,8 +113,9 @@ export class Assignment {
     return low === undefined || BigInt(low) > position;
   }
 
-  /** Stops a partition at its position and waits for a broker that holds it again. */
+  /** Stops a partition at its position, and waits for a broker that holds it again. */
   halt(lease: PartitionLease): void {
+    lease.forgetCommitted();
     this.#pause(lease);
     void this.#start([partitionId(lease.topic, lease.partition)]);
   }
@@ -133,23 +141,30 @@ export class Assignment {
     const lease = this.#leases.get(id);
     if (!lease) return true;
     if (!positions) return false;
-    const start = decideStart(positions, this.#subscription.start ?? 'earliest', lease.position);
+    const { topic, partition, position } = lease;
+    const isOverwritten = position !== undefined && positions.committed === undefined;
+    if (isOverwritten) lease.forgetCommitted();
+    const start = decideStart(positions, this.#subscription.start ?? 'earliest', position);
     if (start.kind === 'out-of-range') {
+      if (isOverwritten) void this.#pin(lease, start.wanted);
       this.#sayOutOfRange(id, lease, positions, start.wanted, look);
       return false;
     }
-    lease.begin(start.at, start.committed);
-    const { topic, partition } = lease;
-    this.#consumer.seek({ topic, partition, offset: String(start.at) });
+    if (position === undefined || lease.displaced) {
+      lease.begin(start.at, start.committed);
+      this.#consumer.seek({ topic, partition, offset: String(start.at) });
+      if (start.committed === undefined) void this.#pin(lease, start.at);
+    }
     this.#resume(topic, partition);
-    if (start.committed === undefined) void this.#pin(lease, start.at);
     return true;
   }
 
   /** A group without an offset would start elsewhere next time, behind records that arrived or expired in between. */
   async #pin(lease: PartitionLease, at: bigint): Promise<void> {
     const { topic, partition } = lease;
-    await lease.commit(at, (offset) => this.#consumer.commitOffsets([{ topic, partition, offset: String(offset) }]));
+    await lease.commit(at, (offset) =>
+      this.#commits.own(() => this.#consumer.commitOffsets([{ topic, partition, offset: String(offset) }])),
+    );
   }
 
   #sayOutOfRange(id: string, lease: PartitionLease, positions: PartitionPositions, wanted: bigint, look: number): void {

@@ -26,14 +26,12 @@ export class PartitionLease {
   position: bigint | undefined;
   /** How often in a row the batch at the head was refused by its handler. */
   failures = 0;
+  /** Whether kafkajs reads elsewhere by now than at {@link position}. */
+  displaced = false;
   /** Why the partition stands still, where it must not go on by itself. */
   halted: string | undefined;
 
-  constructor(
-    topic: string,
-    partition: number,
-    settings: { readonly clock: Clock; readonly commitTimeoutMs: number },
-  ) {
+  constructor(topic: string, partition: number, settings: { readonly clock: Clock; readonly commitTimeoutMs: number }) {
     this.topic = topic;
     this.partition = partition;
     this.#clock = settings.clock;
@@ -52,7 +50,15 @@ export class PartitionLease {
   begin(position: bigint, committed: bigint | undefined): void {
     this.position = position;
     this.#committed = committed;
+    this.displaced = false;
     this.halted = undefined;
+  }
+
+  /** The group's offset was overwritten: the next commit is written, whatever was before. */
+  forgetCommitted(): void {
+    this.displaced = true;
+    this.#committed = undefined;
+    this.#attempted = undefined;
   }
 
   revoke(reason: string): void {
@@ -74,6 +80,7 @@ export class PartitionLease {
     lease.#committed = this.#committed;
     lease.#attempted = this.#attempted;
     lease.failures = this.failures;
+    lease.displaced = this.displaced;
     lease.halted = this.halted;
     return lease;
   }

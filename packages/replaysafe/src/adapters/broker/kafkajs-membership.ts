@@ -1,6 +1,7 @@
 import type { SubscribeOptions } from '../../ports/broker.js';
 import { deadlineAfter } from '../../ports/clock.js';
 import { Assignment, type AssignmentSettings } from './kafkajs-assignment.js';
+import { CommitWatch } from './kafkajs-commit-watch.js';
 import { describeFailure, isFenced, isRebalance } from './kafkajs-failure.js';
 import { Heartbeats } from './kafkajs-heartbeat.js';
 import type { PartitionLease, WriteOffset } from './kafkajs-lease.js';
@@ -28,6 +29,9 @@ export class Membership {
   readonly #consumer: KafkajsConsumer;
   readonly #admin: KafkajsAdmin;
   readonly #heartbeats: Heartbeats;
+  readonly #commits = new CommitWatch(() => {
+    this.#assignment?.check();
+  });
   readonly #over = new AbortController();
   readonly #handling = new Set<Promise<void>>();
   #assignment: Assignment | undefined;
@@ -140,15 +144,25 @@ export class Membership {
     this.#consumer.on('consumer.group_join', ({ payload }) => {
       this.#assignment?.end('the group was joined anew');
       const assigned = (payload as { memberAssignment: Record<string, number[]> }).memberAssignment;
-      this.#assignment = new Assignment(assigned, this.#consumer, this.#admin, this.#subscription, this.#settings);
+      this.#assignment = new Assignment(
+        assigned,
+        this.#consumer,
+        this.#admin,
+        this.#subscription,
+        this.#settings,
+        this.#commits,
+      );
       if (this.#stopping) this.revoke();
       this.#joined = true;
       this.#heartbeats.answered();
-      this.#assignment.begin();
+      this.#assignment.check();
     });
     this.#consumer.on('consumer.heartbeat', () => {
       this.#heartbeats.answered();
       if (this.#joined && !this.#stopping) this.#assignment?.renew();
+    });
+    this.#consumer.on('consumer.network.request', ({ payload }) => {
+      if ((payload as { apiName?: string }).apiName === 'OffsetCommit') this.#commits.answered();
     });
     this.#consumer.on('consumer.rebalancing', () => {
       this.#joined = false;
@@ -209,12 +223,9 @@ export class Membership {
 
   async #isElsewhere(assignment: Assignment, lease: PartitionLease, payload: KafkajsEachBatch): Promise<boolean> {
     const { fetchedOffset } = payload.batch;
-    const { position } = lease;
-    if (fetchedOffset === undefined || position === undefined) return false;
+    if (fetchedOffset === undefined) return false;
     try {
       if (!(await assignment.jumped(lease, BigInt(fetchedOffset)))) return false;
-      // kafkajs has overwritten the group's offset by now.
-      await this.#writer(lease, payload)(position);
       assignment.halt(lease);
     } catch (error) {
       assignment.retryLater(lease, error);
@@ -248,8 +259,10 @@ export class Membership {
   /** The commit that kafkajs hands to a handler: its other one does nothing, silently, once the consumer is stopping. */
   #writer({ topic, partition }: PartitionLease, payload: KafkajsEachBatch): WriteOffset {
     return (nextOffset) =>
-      payload.commitOffsetsIfNecessary({
-        topics: [{ topic, partitions: [{ partition, offset: String(nextOffset) }] }],
-      });
+      this.#commits.own(() =>
+        payload.commitOffsetsIfNecessary({
+          topics: [{ topic, partitions: [{ partition, offset: String(nextOffset) }] }],
+        }),
+      );
   }
 }
