@@ -39,11 +39,18 @@ export interface EventPayloads {
   'client.failed': ClientCall & { readonly attempt: number; readonly code: string };
   'client.backed-off': ClientCall & { readonly attempt: number; readonly delayMs: number };
 
-  'lifecycle.started': { readonly graceMs: number; readonly pid: number };
+  'lifecycle.started': { readonly graceMs: number };
   'lifecycle.stop-requested': { readonly reason: string };
   'lifecycle.phase-started': { readonly phase: string };
   'lifecycle.phase-ended': { readonly phase: string; readonly durationMs: number; readonly forced: boolean };
   'lifecycle.resource-stopped': { readonly resource: string; readonly durationMs: number; readonly outcome: string };
+  'lifecycle.http-drained': {
+    readonly server: string;
+    readonly requests: number;
+    readonly cut: number;
+    readonly timedOut: number;
+    readonly lateAfterFin: number;
+  };
   'lifecycle.worker-ran': { readonly worker: string; readonly durationMs: number; readonly error: unknown };
   'lifecycle.stopped': { readonly durationMs: number; readonly exitCode: number };
 }
@@ -112,6 +119,7 @@ export const EVENTS: { readonly [Name in EventName]: EventEntry } = {
   'lifecycle.phase-started': passing('a phase of the stop begins'),
   'lifecycle.phase-ended': durable('a phase of the stop has ended'),
   'lifecycle.resource-stopped': passing('a resource has stopped, failed or been abandoned'),
+  'lifecycle.http-drained': passing('the last connection of a server is closed'),
   'lifecycle.worker-ran': passing('an iteration of a worker has ended'),
   'lifecycle.stopped': passing('the stop is complete'),
 };

@@ -1,0 +1,23 @@
+export {
+  createLifecycle,
+  type EndablePool,
+  type Lifecycle,
+  type ServerOptions,
+  type StopOptions,
+} from './lifecycle.js';
+export { type LifecycleOptions } from './lifecycle-options.js';
+export { installSignals, type InstalledSignals, type SignalOptions } from './signals.js';
+export { type Budget } from './budget.js';
+export { type HttpServer } from './connections.js';
+export { type CheckOutcome, type ProbeAnswer, type ProbeKind, type ReadinessCheck } from './health.js';
+export { PHASES, type Phase } from './phases.js';
+export {
+  type HttpDrainReport,
+  type PhaseReport,
+  type ShutdownExitCode,
+  type ShutdownReport,
+  type StepOutcome,
+  type StepReport,
+} from './report.js';
+export { type LifecycleState } from './states.js';
+export { type UserPhase } from './stop-signals.js';

@@ -1,0 +1,118 @@
+import { createServer } from 'node:http';
+import { type AddressInfo } from 'node:net';
+import { createLifecycle, installSignals } from '../../src/lifecycle/index.js';
+import { onEvent } from '../../src/events.js';
+
+/**
+ * A service whose faults are told on the command line, as JSON. Each line of its output is one JSON object: its log, or
+ * `{ mark }` for what the test waits for.
+ */
+export interface ServiceConfig {
+  readonly budget?: Record<string, number>;
+  /** Resource → what it does when it is told to stop. */
+  readonly faults?: Record<string, 'hang' | 'throw' | 'linger'>;
+  /** Do not say started(): the service is still coming up. */
+  readonly neverStarted?: boolean;
+  readonly workerRunMs?: number;
+  readonly throwAtStop?: boolean;
+}
+
+const config = JSON.parse(process.argv[2] ?? '{}') as ServiceConfig;
+const write = (fields: object): void => void process.stdout.write(`${JSON.stringify(fields)}\n`);
+const mark = (name: string, fields: object = {}): void => {
+  write({ mark: name, ...fields });
+};
+const log =
+  (level: string) =>
+  (fields: object, message: string): void => {
+    const err = 'err' in fields && fields.err instanceof Error ? { err: fields.err.message } : {};
+    write({ level, message, ...fields, ...err });
+  };
+
+const lifecycle = createLifecycle({
+  name: 'test-service',
+  graceMs: 30_000,
+  lameDuckMs: 100,
+  httpDrainMs: 10_000,
+  workMs: 5_000,
+  consumersMs: 5_000,
+  producersMs: 1_000,
+  poolReserveMs: 1_000,
+  exitMarginMs: 500,
+  quietMs: 100,
+  lingerMs: 50,
+  ...config.budget,
+  logger: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
+});
+installSignals(lifecycle);
+
+const resource = (name: string, usedBy: string[] = []) => ({
+  name,
+  usedBy,
+  stop: async (deadline: AbortSignal): Promise<void> => {
+    mark(`stopping ${name}`);
+    const fault = config.faults?.[name];
+    if (fault === 'throw') throw new Error(`${name} cannot stop`);
+    if (fault === 'hang') await new Promise(() => undefined);
+    if (fault === 'linger')
+      await new Promise((resolve) => {
+        deadline.addEventListener('abort', resolve);
+      });
+    mark(`stopped ${name}`);
+  },
+});
+
+onEvent('lifecycle.stop-requested', () => {
+  if (config.throwAtStop) {
+    setTimeout(() => {
+      throw new Error('thrown during the stop');
+    });
+  }
+});
+
+const server = createServer((request, response) => {
+  if (lifecycle.health(request, response)) return;
+  const url = new URL(request.url!, 'http://localhost');
+  switch (url.pathname) {
+    case '/slow':
+      setTimeout(() => response.end('slow'), Number(url.searchParams.get('ms')));
+      mark('slow request');
+      return;
+    case '/download':
+      response.end(Buffer.alloc(Number(url.searchParams.get('bytes')), 'x'));
+      mark('download request');
+      return;
+    case '/crash':
+      setImmediate(() => {
+        throw new Error('a bug');
+      });
+      return;
+    case '/reject':
+      void Promise.reject(new Error('a bug'));
+      return;
+    default:
+      response.end('quick');
+  }
+});
+
+lifecycle.server(server);
+lifecycle.relay(resource('relay'));
+lifecycle.consumer(resource('consumer'));
+lifecycle.producer(resource('producer'));
+lifecycle.pool(resource('pool'));
+if (config.workerRunMs !== undefined) {
+  lifecycle.worker({
+    name: 'worker',
+    everyMs: 1,
+    run: async () => {
+      mark('worker run begun');
+      await new Promise((resolve) => setTimeout(resolve, config.workerRunMs));
+      mark('worker run ended');
+    },
+  });
+}
+
+server.listen(0, '127.0.0.1', () => {
+  if (!config.neverStarted) lifecycle.started();
+  mark('up', { port: (server.address() as AddressInfo).port });
+});
