@@ -43,7 +43,8 @@ export class Session {
   readonly client: RawClient;
   /** Why the connection is gone, as soon as the driver knows. */
   lost: unknown;
-  notices: PgNotice[] = [];
+  /** What the server remarks, while somebody listens. */
+  notices: PgNotice[] | undefined;
   #held = true;
 
   constructor(client: RawClient) {
@@ -96,7 +97,7 @@ export class Session {
   };
 
   readonly #onNotice = (notice: unknown): void => {
-    this.notices.push(notice as PgNotice);
+    this.notices?.push(notice as PgNotice);
   };
 }
 

@@ -1,8 +1,8 @@
-import { ReplaysafeError } from '../../errors.js';
+import { hasCode, ReplaysafeError } from '../../errors.js';
 import { isInfrastructureState, sqlState, type SqlTransaction } from '../../ports/sql.js';
 import { PgTransaction } from './pg-handle.js';
 import { checkOut, CUT, lastResult, toResult, unlessCut, type Session } from './pg-session.js';
-import type { PgClient, RawPool } from './pg-types.js';
+import type { PgClient, PgNotice, RawPool } from './pg-types.js';
 import { beginText, commitText, refusedCommit, ROLLBACK, type BeginSettings } from './transaction-sql.js';
 
 export interface TransactionPlan extends BeginSettings {
@@ -59,27 +59,27 @@ async function settled<Client extends PgClient, T>(
 
 async function begin(session: Session, support: ServerSupport, plan: TransactionPlan): Promise<string> {
   const connectionCheckMs = support.connectionCheck ? plan.connectionCheckMs : 0;
-  session.notices = [];
+  const notices = (session.notices = [] as PgNotice[]);
   try {
     const { rows } = lastResult(await session.send(beginText({ ...plan, connectionCheckMs })));
-    // Drivers that do not tell the status: BEGIN inside a transaction is a mere warning.
-    if (session.notices.some((notice) => notice.code === '25001')) {
-      session.drop();
-      throw new Error('the pool handed out a client that is inside a transaction');
-    }
-    return (rows as { xid: string }[])[0]?.xid ?? '';
+    if (!notices.some((notice) => notice.code === '25001')) return (rows as { xid: string }[])[0]?.xid ?? '';
   } catch (error) {
     const unsupported = sqlState(error) === '22023' || sqlState(error) === '42704';
     if (connectionCheckMs > 0 && unsupported) {
       // Before PostgreSQL 14 there is no such setting, and some platforms (macOS) refuse it: asked once per pool.
       support.connectionCheck = false;
       await session.send(ROLLBACK);
-      return begin(session, support, plan);
+      return await begin(session, support, plan);
     }
     const unavailable = isInfrastructureState(sqlState(error));
     const reason = unavailable ? new ReplaysafeError('RS_SQL_UNAVAILABLE', { cause: error }) : error;
     return await rollBack(session, reason, plan.deadline);
+  } finally {
+    session.notices = undefined;
   }
+  // BEGIN inside a transaction is a mere warning; drivers that tell the status never come here.
+  session.drop();
+  throw new ReplaysafeError('RS_SQL_UNAVAILABLE', { detail: 'the pool handed out a client that is in a transaction' });
 }
 
 function complaintAbout<Client extends PgClient>(
@@ -127,6 +127,7 @@ async function rollBack(session: Session, error: unknown, deadline: AbortSignal 
   }
   if (session.lost !== undefined) {
     session.drop();
+    if (hasCode(error, 'RS_SQL_UNAVAILABLE')) throw error;
     const cause = sqlState(error) === undefined ? session.lost : error;
     throw new ReplaysafeError('RS_SQL_UNAVAILABLE', {
       cause,
@@ -143,7 +144,7 @@ async function commit<Client extends PgClient>(
   deadline: AbortSignal | undefined,
 ): Promise<void> {
   if (session.lost !== undefined) await rollBack(session, session.lost, deadline);
-  session.notices = [];
+  const notices = (session.notices = [] as PgNotice[]);
   let tag: string | undefined;
   try {
     tag = lastResult(await session.send(commitText(tx.xid))).command;
@@ -153,7 +154,7 @@ async function commit<Client extends PgClient>(
   if (tag === 'ROLLBACK') throw new ReplaysafeError('RS_TX_ABORTED', { cause: tx.failure });
   if (tag !== 'COMMIT')
     throw new ReplaysafeError('RS_TX_OUTCOME_UNKNOWN', { detail: `the server answered ${String(tag)}` });
-  if (session.notices.some((notice) => notice.routine === 'SyncRepWaitForLSN' || notice.file === 'syncrep.c')) {
+  if (notices.some((notice) => notice.routine === 'SyncRepWaitForLSN' || notice.file === 'syncrep.c')) {
     throw new ReplaysafeError('RS_TX_OUTCOME_UNKNOWN', {
       detail: 'committed here, but the wait for the synchronous standby was cancelled',
     });

@@ -46,7 +46,7 @@ export interface RawClient {
   release(destroy?: boolean): void;
   on(event: string, listener: (value: unknown) => void): unknown;
   removeListener(event: string, listener: (value: unknown) => void): unknown;
-  /** Since pg 8.20. */
+  /** Since pg 8.21. */
   getTransactionStatus?(): PgStatus;
   readonly connection?: { readonly stream?: { destroy?(): unknown } };
 }

@@ -1,7 +1,13 @@
 import { ReplaysafeError } from '../../errors.js';
 import { custom, integer, optional, parseOptions, port } from '../../options.js';
 import { silentLogger, type Logger } from '../../ports/logger.js';
-import type { SqlExecutor, SqlPort, TransactionOptions } from '../../ports/sql.js';
+import {
+  isInfrastructureState,
+  sqlState,
+  type SqlExecutor,
+  type SqlPort,
+  type TransactionOptions,
+} from '../../ports/sql.js';
 import { transactionOf } from './pg-handle.js';
 import { checkOut, send, toResult } from './pg-session.js';
 import { runTransaction, type ServerSupport } from './pg-transaction.js';
@@ -29,7 +35,9 @@ const TRANSACTION_OPTIONS = {
   lockTimeoutMs: integer({ default: 5_000, min: 1 }),
   idleTimeoutMs: integer({ default: 15_000, min: 1 }),
   deadline: optional(
-    custom<AbortSignal>((given) => (given instanceof AbortSignal ? undefined : 'must be an AbortSignal')),
+    custom<AbortSignal>((given) =>
+      typeof given === 'object' && given !== null && 'aborted' in given ? undefined : 'must be an AbortSignal',
+    ),
   ),
   verify: optional(
     custom<NonNullable<TransactionOptions['verify']>>((given) =>
@@ -43,7 +51,7 @@ const TRANSACTION_OPTIONS = {
  * caller's, who ends it last.
  *
  * The handle of a transaction is the pg client itself behind a proxy that dies with the transaction. `join` needs a
- * client that tells its transaction status, which pg does since 8.20.
+ * client that tells its transaction status, which pg does since 8.21.
  *
  * @throws RS_OPTION_UNKNOWN, RS_OPTION_INVALID
  */
@@ -66,13 +74,13 @@ export function fromPg<Pool extends PgPool>(pool: Pool, options?: FromPgOptions)
       try {
         return toResult(await session.send(text, params && [...params]));
       } catch (cause) {
-        if (session.lost === undefined) throw cause;
+        if (session.lost === undefined && !isInfrastructureState(sqlState(cause))) throw cause;
         throw new ReplaysafeError('RS_SQL_UNAVAILABLE', { cause });
       } finally {
         session.giveBack();
       }
     },
-    transaction: (fn, given) => {
+    transaction: async (fn, given) => {
       const parsed = parseOptions('transaction', TRANSACTION_OPTIONS, given);
       return runTransaction(raw, support, fn, { ...parsed, connectionCheckMs });
     },
@@ -94,7 +102,7 @@ function openClient(handle: unknown): RawClient {
   }
   if (candidate.totalCount !== undefined) throw noTransaction('this is a pool; each of its statements commits alone');
   if (typeof candidate.getTransactionStatus !== 'function') {
-    throw noTransaction('this client does not tell its transaction status; pg does since 8.20');
+    throw noTransaction('this client does not tell its transaction status; pg does since 8.21');
   }
   const status = candidate.getTransactionStatus();
   if (status !== 'T' && status !== 'E') throw noTransaction('no transaction is open on this client');

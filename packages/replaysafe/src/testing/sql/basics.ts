@@ -136,7 +136,10 @@ export const basics = <Tx>(): ConformanceCase<SqlHarness<Tx>>[] => [
     name: 'an unknown option of a transaction is refused by name',
     run: async ({ sql }) => {
       const misspelt = { statementTimeoutMS: 1 } as object;
-      await rejectsWith((async () => sql.transaction(() => Promise.resolve(), misspelt))(), 'RS_OPTION_UNKNOWN');
+      await rejectsWith(
+        sql.transaction(() => Promise.resolve(), misspelt),
+        'RS_OPTION_UNKNOWN',
+      );
     },
   },
 ];

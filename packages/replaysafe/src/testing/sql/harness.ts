@@ -93,7 +93,7 @@ export async function rejectsWith(work: Promise<unknown>, code: ErrorCode): Prom
 }
 
 /** Asks again until it is so; the bound is for hangs, not a measure of speed. */
-export async function eventually(what: string, check: () => Promise<boolean>, withinMs = 10_000): Promise<void> {
+export async function eventually(what: string, check: () => Promise<boolean>, withinMs = 25_000): Promise<void> {
   const until = systemClock.monotonicMs() + withinMs;
   while (!(await check())) {
     assert.ok(systemClock.monotonicMs() < until, `not within ${withinMs} ms: ${what}`);

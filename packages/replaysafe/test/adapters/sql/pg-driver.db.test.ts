@@ -76,10 +76,14 @@ test('join refuses a client that cannot tell whether it is in a transaction', as
     Object.assign(client, { getTransactionStatus: undefined });
     const attempt = () => fromPg(pool).join(client);
     expect(attempt).toThrow(expect.objectContaining({ code: 'RS_OUTBOX_NO_TRANSACTION' }));
-    expect(attempt).toThrow(/8\.20/);
+    expect(attempt).toThrow(/8\.21/);
   } finally {
     client.release(true);
   }
+});
+
+test('join says what is wrong with a pool', () => {
+  expect(() => fromPg(pool).join(pool as unknown as pg.PoolClient)).toThrow(/this is a pool/);
 });
 
 test('a server that has no client_connection_check_interval is asked once', async () => {

@@ -9,7 +9,7 @@ type PgHarness = SqlHarness<pg.PoolClient>;
 
 export type PgVariant = 'plain' | 'pipeline' | 'without transaction status';
 
-/** A pool of the kind under test. The last kind is what pg was before 8.20. */
+/** A pool of the kind under test. The last kind is what pg was before 8.21. */
 export function poolOf(variant: PgVariant, config: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({ ...config, ...(variant === 'pipeline' ? { pipeline: true } : {}) });
   if (variant === 'without transaction status') {
