@@ -1,5 +1,5 @@
 import { ReplaysafeError } from '../errors.js';
-import { callback, custom, integer, oneOf, optional, parseOptions, port, text } from '../options.js';
+import { callback, custom, integer, oneOf, optional, parseOptions, port, schemaName, text } from '../options.js';
 import type { ReceivedRecord, Subscriber } from '../ports/broker.js';
 import { systemClock, type Clock } from '../ports/clock.js';
 import type { Enqueue, OutboxEvent } from '../ports/enqueue.js';
@@ -116,7 +116,6 @@ export const CONSUMER_DEFAULTS = Object.freeze({
   prepareTimeoutMs: 60_000,
   handlerTimeoutMs: 10_000,
   stopTimeoutMs: 15_000,
-  schema: 'replaysafe',
 } as const);
 
 const DOOR = 'createConsumer';
@@ -150,7 +149,7 @@ export function parseConsumerOptions<Tx, Prepared>(given: ConsumerOptions<Tx, Pr
       prepareTimeoutMs: integer({ default: defaults.prepareTimeoutMs, min: 1 }),
       handlerTimeoutMs: integer({ default: defaults.handlerTimeoutMs, min: 1 }),
       stopTimeoutMs: optional(integer({ min: 0 })),
-      schema: text({ default: defaults.schema, pattern: /^[a-z_][a-z0-9_]{0,62}$/ }),
+      schema: schemaName(),
       logger: port<Logger>(['debug', 'info', 'warn', 'error'], silentLogger),
       clock: port<Clock>(['now', 'monotonicMs', 'setTimer'], systemClock),
       random: port<Random>(['next'], systemRandom),

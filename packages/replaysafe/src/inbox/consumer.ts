@@ -59,7 +59,6 @@ export function createConsumer<Tx = unknown, Prepared = undefined>(given: Consum
   let life: Life | undefined;
 
   const onBatch = async (batch: ReceivedBatch, stopping: AbortSignal, deadline: AbortSignal): Promise<void> => {
-    if (stopping.aborted) throw interrupted();
     const { topic, partition } = batch;
     const lease = leaseOf(batch, { stopping, deadline });
     try {
@@ -67,6 +66,9 @@ export function createConsumer<Tx = unknown, Prepared = undefined>(given: Consum
         if (reason === undefined) waiting.delete(`${topic}/${partition}`);
         else waiting.set(`${topic}/${partition}`, { topic, partition, ...reason });
       });
+    } catch (error) {
+      // A batch whose partition goes may end early; any other begins again at what is committed.
+      if (!lease.interrupted.aborted || !(batch.revoking.aborted || batch.lost.aborted)) throw error;
     } finally {
       lease.dispose();
     }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { HEADERS, type ReceivedRecord } from '../ports/broker.js';
 import type { OutboxEvent } from '../ports/enqueue.js';
 import { sqlState, type SqlTransaction } from '../ports/sql.js';
-import { errorText, storableText } from './error-text.js';
+import { errorText, firstBytes } from './error-text.js';
 import { exactText, textHeaders } from './event.js';
 import type { Item, Surrender } from './item.js';
 import type { Lease } from './lease.js';
@@ -11,7 +11,7 @@ import type { Work } from './work.js';
 
 const UNIQUE_VIOLATION = '23505';
 
-/** Headers that the dead letter has a value of its own for; all others are taken over. */
+/** Headers that the dead letter, or the relay, has a value of its own for; all others are taken over. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(Object.values(HEADERS).filter((name) => name !== HEADERS.traceparent));
 
 /**
@@ -65,8 +65,7 @@ function deadLetter(item: Item, surrender: Surrender, consumer: string, topic: s
   const original = textHeaders(record);
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(original)) {
-    // The outbox keeps headers as JSON, which refuses NUL.
-    if (!OWN_HEADERS.has(name)) headers[withoutNul(name)] = withoutNul(value);
+    if (name !== '' && !OWN_HEADERS.has(name.toLowerCase())) headers[short(name)] = withoutNul(value);
   }
   headers[HEADERS.origin] = `${record.topic}/${String(record.partition)}/${record.offset.toString()}`;
   headers[HEADERS.consumer] = consumer;
@@ -74,26 +73,33 @@ function deadLetter(item: Item, surrender: Surrender, consumer: string, topic: s
   headers[HEADERS.errorCode] = surrender.code;
   headers[HEADERS.error] = errorText(surrender.error);
   if (content.id !== undefined) headers[HEADERS.originEventId] = content.id;
+  const key = keyText(record.key);
+  if (key === null && record.key !== null) headers[HEADERS.originKey] = Buffer.from(record.key).toString('base64url');
 
   const aggregateType = original[HEADERS.aggregateType];
+  const contentType = original[HEADERS.contentType];
   return {
     ...(content.id === undefined ? { id: idOfRecord(record, consumer) } : {}),
     topic,
-    type: storableText(original[HEADERS.eventType] ?? '') || 'unknown',
-    ...(aggregateType ? { aggregateType: storableText(aggregateType) } : {}),
-    key: keyText(record.key),
-    // An outbox row always has a payload: that of a tombstone is empty.
-    payload: record.value ?? new Uint8Array(0),
-    contentType: storableText(original[HEADERS.contentType] ?? '') || 'application/octet-stream',
+    type: short(original[HEADERS.eventType] ?? '') || 'unknown',
+    ...(aggregateType ? { aggregateType: short(aggregateType) } : {}),
+    key,
+    payload: record.value,
+    ...(contentType ? { contentType: short(contentType) } : {}),
     headers,
   };
 }
 
-const withoutNul = (text: string): string => text.replaceAll('\0', '\uFFFD');
+const LONGEST_NAME_BYTES = 255;
+const LONGEST_KEY_BYTES = 1_024;
 
-/** The key as it was, where it is text; else in base64url, for the outbox keeps keys as text. */
+const withoutNul = (text: string): string => text.replaceAll('\0', '\uFFFD');
+const short = (text: string): string => firstBytes(withoutNul(text), LONGEST_NAME_BYTES);
+
+/** The key as it was; null where it is no text that the outbox takes. */
 function keyText(key: Uint8Array | null): string | null {
-  return key === null ? null : (exactText(key) ?? Buffer.from(key).toString('base64url'));
+  if (key === null || key.length === 0 || key.length > LONGEST_KEY_BYTES) return null;
+  return exactText(key) ?? null;
 }
 
 /**

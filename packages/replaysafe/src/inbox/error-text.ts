@@ -17,6 +17,16 @@ export function storableText(text: string, longest: number = LONGEST): string {
   return cut.replaceAll(UNFIT, '\uFFFD');
 }
 
+/** The longest beginning of a text that is at most so many bytes of UTF-8. */
+export function firstBytes(text: string, longest: number): string {
+  const bytes = Buffer.from(text, 'utf8');
+  if (bytes.length <= longest) return text;
+  let end = longest;
+  // Back to the first byte of the character that the cut would split.
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return bytes.toString('utf8', 0, end);
+}
+
 /** One line about whatever was thrown, fit to be stored. Never throws, whatever the value does when it is looked at. */
 export function errorText(error: unknown): string {
   let text: string;

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { ReceivedBatch } from '../ports/broker.js';
 
 /** What may end the work on a batch. */
@@ -24,6 +25,8 @@ export interface JoinedSignal {
  */
 export function joinSignals(...sources: readonly AbortSignal[]): JoinedSignal {
   const controller = new AbortController();
+  // As many listen as there are events under way: no leak, and no reason to warn of one.
+  setMaxListeners(0, controller.signal);
   const abort = (event: Event): void => {
     controller.abort((event.target as AbortSignal).reason);
   };

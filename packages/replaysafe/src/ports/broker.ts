@@ -12,6 +12,8 @@ export const HEADERS = {
   /** Where a dead letter or a retry copy came from: `topic/partition/offset`. */
   origin: 'rs-origin',
   originEventId: 'rs-origin-event-id',
+  /** The key of the origin in base64url, where the record's own cannot be it: the outbox keeps keys as text. */
+  originKey: 'rs-origin-key',
   consumer: 'rs-consumer',
   errorCode: 'rs-error-code',
   error: 'rs-error',

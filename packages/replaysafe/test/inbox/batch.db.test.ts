@@ -13,7 +13,7 @@ afterAll(() => shop.close());
 beforeEach(async () => {
   broker = new InProcessBroker();
   xids = new Set();
-  await shop.pool.query('truncate effect, guarded, letter, replaysafe.processed_event');
+  await shop.empty();
 });
 
 const ids = (count: number): string[] => Array.from({ length: count }, (_, n) => `e-${String(n).padStart(4, '0')}`);

@@ -1,13 +1,12 @@
-import { randomUUID } from 'node:crypto';
 import { createDatabase } from '@replaysafe/test-services';
 import pg from 'pg';
 import { inject } from 'vitest';
 import { fromPg } from '../../src/adapters/sql/pg.js';
 import { onEvent, type EventName, type EventPayloads } from '../../src/events.js';
 import { createConsumer, type Consumer, type ConsumerOptions } from '../../src/inbox/index.js';
+import { createOutbox } from '../../src/outbox/index.js';
 import { migrate } from '../../src/migrate/index.js';
-import type { OutboxEvent } from '../../src/ports/enqueue.js';
-import type { SqlPort, SqlTransaction } from '../../src/ports/sql.js';
+import type { SqlPort } from '../../src/ports/sql.js';
 import { type InProcessBroker, InProcessSubscriber, type Faults } from './in-process-broker.js';
 
 type InboxEventName = Extract<EventName, `inbox.${string}`>;
@@ -69,24 +68,24 @@ export interface Letter {
   readonly topic: string;
   readonly type: string;
   readonly key: string | null;
-  readonly payload: Buffer;
-  readonly content_type: string;
+  readonly payload: Buffer | null;
+  readonly content_type: string | null;
   readonly headers: Record<string, string>;
 }
 
-/** A database with the tables, a table of effects that lets doubles show, and a table that stands for the outbox. */
+/** A database with the tables, and a table of effects that lets doubles show, */
 export async function openShop(pool: Partial<pg.PoolConfig> = {}) {
   const database = await createDatabase(inject('databaseUrl'));
   const direct = new pg.Pool({ connectionString: database.url, max: 4 });
   await migrate(fromPg(direct));
   await direct.query(`
     create table effect (n bigint generated always as identity, event_id text not null, by text not null default '');
-    create table guarded (event_id text primary key);
-    create table letter (id uuid primary key, topic text, type text, key text, payload bytea, content_type text, headers jsonb)`);
+    create table guarded (event_id text primary key)`);
   const used = new pg.Pool({ connectionString: database.url, max: 10, ...pool });
   used.on('error', () => undefined);
   const sql = fromPg(used);
   return {
+    url: database.url,
     sql,
     pool: direct,
     effects: async (): Promise<string[]> =>
@@ -101,7 +100,16 @@ export async function openShop(pool: Partial<pg.PoolConfig> = {}) {
           'select event_id, status, attempt, error_code, error from replaysafe.processed_event order by 1',
         )
       ).rows as never,
-    letters: async (): Promise<Letter[]> => (await direct.query<Letter>('select * from letter order by id')).rows,
+    letters: async (): Promise<Letter[]> =>
+      (
+        await direct.query<Letter>(
+          `select id, topic, event_type as type, aggregate_id as key, payload, content_type, headers
+           from replaysafe.outbox_event order by seq`,
+        )
+      ).rows,
+    empty: async () => {
+      await direct.query('truncate effect, guarded, replaysafe.outbox_event, replaysafe.processed_event cascade');
+    },
     close: async () => {
       await used.end();
       await direct.end();
@@ -111,27 +119,6 @@ export async function openShop(pool: Partial<pg.PoolConfig> = {}) {
 }
 
 export type Shop = Awaited<ReturnType<typeof openShop>>;
-
-export const outbox = {
-  enqueue: async (tx: SqlTransaction, events: OutboxEvent | readonly OutboxEvent[]) => {
-    const list = Array.isArray(events) ? (events as readonly OutboxEvent[]) : [events as OutboxEvent];
-    const ids: { id: string }[] = [];
-    for (const event of list) {
-      const id = event.id ?? randomUUID();
-      await tx.query('insert into letter values ($1, $2, $3, $4, $5, $6, $7)', [
-        id,
-        event.topic,
-        event.type,
-        event.key,
-        event.payload,
-        event.contentType,
-        JSON.stringify(event.headers),
-      ]);
-      ids.push({ id });
-    }
-    return ids;
-  },
-};
 
 export interface Running extends AsyncDisposable {
   readonly consumer: Consumer;
@@ -162,7 +149,7 @@ export async function run(
     consumer: name,
     topics: ['orders'],
     handle: apply,
-    outbox,
+    outbox: createOutbox({ sql: shop.sql }),
     retryBackoff: { baseMs: 1, capMs: 5 },
     ...given,
   });

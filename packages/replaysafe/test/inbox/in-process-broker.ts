@@ -170,7 +170,8 @@ export class InProcessSubscriber implements Subscriber {
       this.deliveries.push(records.map((record) => record.offset));
       try {
         await options.onBatch(this.#batch(topic, partition, records, held));
-        position = records.at(-1)!.offset + 1n;
+        const endedEarly = held.revoking.signal.aborted || held.lost.signal.aborted;
+        position = endedEarly ? (this.#broker.committed.get(place) ?? 0n) : records.at(-1)!.offset + 1n;
       } catch (error) {
         this.rejections.push(error);
         position = this.#broker.committed.get(place) ?? 0n;
