@@ -33,6 +33,15 @@ export interface HttpDrain {
   /** Waits until the line is quiet or the step's deadline comes, then closes the listener and all connections. */
   finish(context: StepContext): Promise<StepResult>;
   report(): HttpDrainReport;
+  traffic(): HttpTraffic;
+}
+
+/** What a server has open at this moment. */
+export interface HttpTraffic {
+  readonly server: string;
+  readonly connections: number;
+  /** Responses that are not complete and sent. */
+  readonly requests: number;
 }
 
 /** How often the line is looked at: bytes that arrive raise no event of their own. */
@@ -176,6 +185,14 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
   return {
     begin,
     report,
+    traffic: () => {
+      const open = [...connections.all()];
+      return {
+        server: name,
+        connections: open.length,
+        requests: open.reduce((sum, connection) => sum + connection.open.size, 0),
+      };
+    },
     finish: async (context) => {
       const { deadline, remainingMs } = context;
       begin();

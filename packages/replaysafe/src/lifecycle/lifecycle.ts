@@ -15,7 +15,7 @@ import {
   type LifecycleOptions,
 } from './lifecycle-options.js';
 import { createHealth, probeOf, type ProbeAnswer, type ProbeKind, type ReadinessCheck } from './health.js';
-import { createHttpDrain, type HttpDrain } from './http-drain.js';
+import { createHttpDrain, type HttpDrain, type HttpTraffic } from './http-drain.js';
 import { guardedLogger } from './guarded-logger.js';
 import { createRegistry } from './registry.js';
 import { exitCodeOf, type ShutdownReport } from './report.js';
@@ -87,6 +87,8 @@ export interface Lifecycle {
   /** Answers GET and HEAD of /health/live and /health/ready. False, and nothing done, for any other request. */
   health(request: IncomingMessage, response: ServerResponse): boolean;
 
+  /** Open connections and requests in flight of each server that is drained. */
+  traffic(): readonly HttpTraffic[];
   /** Stops everything, once: every call gets the same report. Never rejects. */
   stop(reason?: string, options?: StopOptions): Promise<ShutdownReport>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -271,6 +273,7 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
       return true;
     },
 
+    traffic: () => drains.map((drain) => drain.traffic()),
     stop,
     [Symbol.asyncDispose]: async () => {
       await stop('disposed');
