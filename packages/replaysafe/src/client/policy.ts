@@ -8,7 +8,6 @@ export function mayRepeat(call: {
   retry: boolean;
   repeatable: boolean;
 }): boolean {
-  
   if (!call.retry) return false;
   return isRead(call.method) || call.key !== undefined || call.repeatable;
 }
