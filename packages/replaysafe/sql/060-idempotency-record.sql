@@ -39,7 +39,8 @@ create table {{schema}}.idempotency_record (
   constraint idempotency_record_completed check (
     state <> 'completed'
     or (
-      status between 200 and 499 and headers is not null and body_omitted = (body is null)
+      -- IS NOT NULL by itself: a check that comes out as null is passed.
+      status is not null and status between 200 and 499 and headers is not null and body_omitted = (body is null)
       and completed_at is not null and expires_at is not null and locked_until is null
     )
   ),

@@ -117,7 +117,7 @@ export const idempotencyPlugin: FastifyPluginCallback<FastifyIdempotencyOptions>
     ];
     route.preParsing = [
       async (request, reply, payload) => {
-        if (!isGuarded(request)) return payload;
+        if (!isGuarded(request) || hasNoBody(request)) return payload;
         const body = await readBody(payload, request.routeOptions.bodyLimit);
         if (body === TOO_LARGE) return refuseTooLarge(idempotency, reply);
         bodies.set(request, body);
@@ -148,6 +148,13 @@ function parseDeclared(declared: RouteOptions | RouteOptions['key']): RouteOptio
 
 function listed<Hook>(hooks: Hook | Hook[] | undefined): Hook[] {
   return hooks === undefined ? [] : ([hooks].flat() as Hook[]);
+}
+
+/** As Fastify decides whether there is anything to parse. Reading the end of nothing would switch its `handlerTimeout` off. */
+function hasNoBody({ headers }: FastifyRequest): boolean {
+  const length = headers['content-length'];
+  const framed = headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+  return !framed && headers['content-type'] === undefined;
 }
 
 /** What was read, for the parser to read again. */

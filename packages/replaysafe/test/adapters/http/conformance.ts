@@ -1,86 +1,11 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { fromPg } from '../../../src/adapters/sql/pg.js';
-import {
-  CORS_REQUEST_HEADERS,
-  createIdempotency,
-  type HttpAnswer,
-  type IdempotencyContext,
-  type IdempotencyOptions,
-} from '../../../src/idempotency/index.js';
-import {
-  insertOrder,
-  json,
-  openStore,
-  send,
-  TENANT_HEADER,
-  type Client,
-  type Sent,
-  type StartServer,
-  type Store,
-  type TestRoute,
-  type TestServer,
-} from './harness.js';
-
-const problemType = (name: string): string => `urn:replaysafe:problem:${name}`;
+import { describe, expect, test } from 'vitest';
+import { CORS_REQUEST_HEADERS } from '../../../src/idempotency/index.js';
+import { insertOrder, json, send, TENANT_HEADER, type StartServer, type TestRoute } from './harness.js';
+import { expectProblem, expectReplay, useScenario } from './scenario.js';
 
 /** What any HTTP adapter must do with keys and answers, over real sockets. */
 export function httpConformance(start: StartServer): void {
-  let store: Store;
-  const servers: TestServer[] = [];
-  let order = 0;
-  const newName = (): string => `order-${(order += 1)}`;
-
-  beforeAll(async () => {
-    store = await openStore();
-  });
-  afterEach(async () => {
-    await Promise.all(servers.splice(0).map((server) => server.close()));
-  });
-  afterAll(() => store.drop());
-
-  async function serve(
-    handle: TestRoute['handle'],
-    route: Partial<TestRoute> = {},
-    options: Partial<IdempotencyOptions<Client>> = {},
-  ): Promise<string> {
-    const idempotency = createIdempotency<Client>({ sql: fromPg(store.pool), scope: 'single-tenant', ...options });
-    const server = await start(idempotency, [
-      { methods: ['POST'], path: '/orders', key: 'required', handle, ...route },
-    ]);
-    servers.push(server);
-    return `${server.url}${route.path ?? '/orders'}`;
-  }
-
-  const createOrder =
-    (name: string, more: Partial<HttpAnswer> = {}) =>
-    async (context: IdempotencyContext<Client>): Promise<HttpAnswer> => {
-      const orderId = await insertOrder(context, name);
-      return {
-        ...json(201, { orderId }, { location: `/orders/${orderId}`, etag: '"1"', 'set-cookie': 's=1' }),
-        ...more,
-      };
-    };
-
-  const expectReplay = (replay: Sent, first: Sent): void => {
-    expect(replay.status).toBe(first.status);
-    expect(replay.bytes.equals(first.bytes)).toBe(true);
-    expect(replay.headers['idempotent-replayed']).toBe('true');
-    expect(replay.headers['cache-control']).toBe('no-store');
-    expect(replay.headers.date).toBeDefined();
-    expect(replay.headers['set-cookie']).toBeUndefined();
-    for (const name of ['content-type', 'location', 'etag', 'content-length']) {
-      expect(replay.headers[name], name).toBe(first.headers[name]);
-    }
-  };
-  const expectProblem = (sent: Sent, status: number, type: string, retryable: boolean): void => {
-    expect(sent.headers['content-type']).toBe('application/problem+json');
-    expect(sent.json).toMatchObject({ type: problemType(type), status, retryable });
-    expect(sent.json).toHaveProperty('title');
-    expect(sent.json).toHaveProperty('code');
-    expect(sent.status).toBe(status);
-    expect(sent.headers['retry-after'] !== undefined).toBe(retryable);
-    expect(sent.headers['idempotent-replayed']).toBeUndefined();
-  };
+  const { store, serve, newName, createOrder } = useScenario(start);
 
   describe('an answer is given once and repeated', () => {
     test('a repetition gets the same status, bytes and headers, and nothing happens again', async () => {
@@ -91,7 +16,7 @@ export function httpConformance(start: StartServer): void {
       expect(first.headers['set-cookie']).toEqual(['s=1']);
       expect(first.headers['idempotent-replayed']).toBeUndefined();
       for (let i = 0; i < 3; i++) expectReplay(await send(url, { key: name, body: { amount: 1 } }), first);
-      expect(await store.orders(name)).toBe(1);
+      expect(await store().orders(name)).toBe(1);
     });
 
     test('quoted and bare form name one key, in any letter case of the header', async () => {
@@ -130,7 +55,7 @@ export function httpConformance(start: StartServer): void {
       const replay = await send(url, { key: name, body: {} });
       expectReplay(replay, first);
       expect(replay.headers['content-encoding']).toBe(first.headers['content-encoding']);
-      expect(await store.orders(name)).toBe(1);
+      expect(await store().orders(name)).toBe(1);
     });
 
     test('keys for remote calls are the same in each try and differ by step', async () => {
@@ -165,7 +90,7 @@ export function httpConformance(start: StartServer): void {
       const refused = await send(url, { headers, body: {} });
       expectProblem(refused, 400, type, false);
       expect(refused.text).not.toContain('k1x');
-      expect(await store.orders(name)).toBe(0);
+      expect(await store().orders(name)).toBe(0);
     });
 
     test.each([
@@ -179,7 +104,7 @@ export function httpConformance(start: StartServer): void {
       const first = await send(url, { key: name, body: '{"amount":9007199254740993}' });
       expectProblem(await send(url + query, { key: name, body, headers }), 422, 'idempotency-key-reused', false);
       expectReplay(await send(url, { key: name, body: '{"amount":9007199254740993}' }), first);
-      expect(await store.orders(name)).toBe(1);
+      expect(await store().orders(name)).toBe(1);
     });
 
     test('the status for a reused key, and the base of the problem types, can be chosen', async () => {
@@ -207,7 +132,7 @@ export function httpConformance(start: StartServer): void {
       const refused = await send(url, { key: name, body: { text: 'x'.repeat(1_100_000) } });
       expectProblem(refused, 413, 'idempotency-body-too-large', false);
       expect(refused.headers.connection).toBe('close');
-      expect(await store.orders(name)).toBe(0);
+      expect(await store().orders(name)).toBe(0);
     });
   });
 
@@ -220,10 +145,10 @@ export function httpConformance(start: StartServer): void {
       expect([a.status, b.status]).toEqual([201, 201]);
       expect(a.json.orderId).not.toBe(b.json.orderId);
       expectReplay(await send(url, { key: 'shared', headers: { [TENANT_HEADER]: 'a' }, body: {} }), a);
-      expect(await store.orders(name)).toBe(2);
+      expect(await store().orders(name)).toBe(2);
       // Nobody: not a namespace that all strangers share.
       expect((await send(url, { key: 'shared', body: {} })).status).toBe(500);
-      expect(await store.orders(name)).toBe(2);
+      expect(await store().orders(name)).toBe(2);
     });
 
     test('anyone can send the names of our response headers; a fresh key is executed all the same', async () => {
@@ -234,7 +159,7 @@ export function httpConformance(start: StartServer): void {
       expect(first.status).toBe(201);
       expect(first.headers['idempotent-replayed']).toBeUndefined();
       expectReplay(await send(url, { key: name, headers: forged, body: {} }), first);
-      expect(await store.orders(name)).toBe(1);
+      expect(await store().orders(name)).toBe(1);
     });
 
     test('keyless requests do not all return the first result: where the key is optional, each is executed', async () => {
@@ -246,7 +171,7 @@ export function httpConformance(start: StartServer): void {
       expect(one.json.orderId).not.toBe(two.json.orderId);
       const keyed = await send(url, { key: name, body: {} });
       expectReplay(await send(url, { key: name, body: {} }), keyed);
-      expect(await store.orders(name)).toBe(3);
+      expect(await store().orders(name)).toBe(3);
     });
 
     test('a keyless request on an optional route is rolled back by a 5xx, and its keyFor is refused', async () => {
@@ -260,7 +185,7 @@ export function httpConformance(start: StartServer): void {
         { key: 'optional' },
       );
       expect((await send(url, { body: {} })).status).toBe(500);
-      expect(await store.orders(name)).toBe(0);
+      expect(await store().orders(name)).toBe(0);
     });
 
     test('preflights are not blocked: GET, HEAD and OPTIONS are untouched on a route that requires a key', async () => {
@@ -288,7 +213,7 @@ export function httpConformance(start: StartServer): void {
       const first = await send(url, { method: 'PUT', key: name, body: {} });
       expectReplay(await send(url, { method: 'PUT', key: name, body: {} }), first);
       expectProblem(await send(url, { method: 'DELETE', key: name, body: {} }), 422, 'idempotency-key-reused', false);
-      expect(await store.orders(name)).toBe(1);
+      expect(await store().orders(name)).toBe(1);
     });
 
     test('a route that is off is not touched', async () => {

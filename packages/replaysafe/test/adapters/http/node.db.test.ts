@@ -1,7 +1,17 @@
 import { describe } from 'vitest';
+import { httpFaultConformance } from './conformance-faults.js';
+import { httpRecordConformance } from './conformance-records.js';
 import { httpConformance } from './conformance.js';
 import { startNode } from './start-node.js';
 
 describe('node:http', () => {
-  httpConformance(startNode);
+  describe('keys and answers', () => {
+    httpConformance(startNode);
+  });
+  describe('races and faults', () => {
+    httpFaultConformance(startNode);
+  });
+  describe('records', () => {
+    httpRecordConformance(startNode);
+  });
 });
