@@ -7,6 +7,7 @@ export {
   startFaultProxy,
   type Target,
 } from './fault-proxy.js';
+export { freePort } from './free-port.js';
 export {
   createTopics,
   type KafkaOptions,

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { type Clock, type Timer } from '../ports/clock.js';
 import { type StopSignals } from '../ports/stop.js';
 import { type Budget } from './budget.js';
@@ -26,6 +27,8 @@ export function createStopSignals(clock: Clock, budget: Budget): StopSignalSourc
     consumers: new AbortController(),
     shared: new AbortController(),
   };
+  // Every request and every call under way listens to these; Node would take the eleventh for a leak.
+  setMaxListeners(0, stopping.signal, ...Object.values(deadlines).map(({ signal }) => signal));
   const timers: Timer[] = [];
 
   const signals = (deadline: AbortController, budgetMs: number): StopSignals => ({
