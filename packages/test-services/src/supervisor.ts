@@ -97,4 +97,6 @@ process.on('message', (message: ToSupervisor) => {
   else if (message === 'crash') void (spec.crashCommand ? launch(spec.crashCommand).ended : end(spec.crashSignal));
   else if (current === undefined && !stopping) void run();
 });
-void begin();
+// The channel may have closed while this program was being loaded, before anyone listened for it.
+if (process.connected) void begin();
+else void stop();
