@@ -13,6 +13,7 @@ import {
   type HttpServer,
 } from './connections.js';
 import { probeOf } from './health.js';
+import { createHttpActivity } from './http-activity.js';
 import { mayBeFollowed } from './pipelining.js';
 import { type HttpDrainReport } from './report.js';
 import { type StepContext, type StepResult } from './step.js';
@@ -62,26 +63,25 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
   const marked = new WeakSet<ServerResponse>();
   const farewells = new Set<Promise<void>>();
   const held = new Set<Socket>();
+  const activity = createHttpActivity(clock);
   let draining = false;
   let holding = false;
-  let lastActivityAtMs = clock.monotonicMs();
 
   const connections = trackConnections(server, {
     onConnection: (connection) => {
-      lastActivityAtMs = clock.monotonicMs();
+      activity.accepted(connection);
       if (draining) prepare(connection);
       if (holding) hold(connection.socket);
     },
     onRequest: (connection, request, response) => {
-      // Probes go on until the end and are no sign of clients that still use us.
-      if (probeOf(request.url) === undefined) lastActivityAtMs = clock.monotonicMs();
+      activity.asked(connection, probeOf(request.url) !== undefined);
       if (!draining) return;
       counts.requests++;
       sayClose(connection, request, response);
     },
     onResponseEnd: (connection) => {
       // The client may be sending its next request by now, unless it was told to leave.
-      if (!connection.leaving && !connection.socket.destroyed) lastActivityAtMs = clock.monotonicMs();
+      if (!connection.leaving && !connection.socket.destroyed) activity.answered(connection);
     },
   });
 
@@ -138,10 +138,10 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
     holding = false;
     for (const socket of held) socket.resume();
     held.clear();
-    lastActivityAtMs = clock.monotonicMs();
+    activity.note();
   };
 
-  const isSilent = (): boolean => clock.monotonicMs() - lastActivityAtMs >= quietMs;
+  const isSilent = (): boolean => activity.silentMs() >= quietMs;
 
   const isQuiet = (): boolean => {
     return isSilent() && ![...connections.all()].some(isBusy);
