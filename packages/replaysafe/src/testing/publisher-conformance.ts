@@ -2,7 +2,16 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { Publisher } from '../ports/broker.js';
 import type { ConformanceCase } from './conformance-case.js';
 import { HARNESS_MAX_RECORD_BYTES, type BrokerHarness } from './broker/harness.js';
-import { elapsedMs, numbers, publishUntilStored, record, valueOf, valuesOf, within } from './broker/steps.js';
+import {
+  elapsedMs,
+  eventually,
+  numbers,
+  publishUntilStored,
+  record,
+  valueOf,
+  valuesOf,
+  within,
+} from './broker/steps.js';
 
 /**
  * What every publisher must do, on a real broker. Cases run one after the other and leave the faults ended. Publishers that are opened
@@ -163,12 +172,25 @@ export function publisherConformance(): readonly ConformanceCase<BrokerHarness>[
         });
         ok(took < deadlineMs + 1_000, `took ${took} ms`);
         harness.faults.resume();
-        // A client that takes its sequence numbers back would have the broker drop these as repetitions, and acknowledge them.
         for (const value of ['3', '4', '5']) await publishUntilStored(publisher, [record(topic, 'a', value)]);
         const stored = valuesOf(await harness.read(topic)).filter((value) => value !== '2');
         deepEqual(stored, ['1', '3', '4', '5']);
       },
     ),
+
+    testCase('loses nothing behind a record that was stored while its send failed', async (harness, publisher) => {
+      const topic = await harness.createTopic();
+      await publishUntilStored(publisher, [record(topic, 'a', '1')]);
+      harness.faults.withholdReplies();
+      const publishing = within(10_000, (deadline) => publisher.publish([record(topic, 'a', '2')], deadline));
+      await eventually('the record is stored', async () => (await harness.read(topic)).length === 2);
+      harness.faults.down();
+      equal((await publishing)[0]?.status, 'unknown');
+      harness.faults.resume();
+      // A client that takes its sequence numbers back has the broker drop the next record as a repetition, and acknowledge it.
+      for (const value of ['3', '4']) await publishUntilStored(publisher, [record(topic, 'a', value)]);
+      deepEqual(valuesOf(await harness.read(topic)), ['1', '2', '3', '4']);
+    }),
 
     testCase('waits in its stop for what is in flight, and sends nothing afterwards', async (harness, publisher) => {
       const topic = await harness.createTopic();

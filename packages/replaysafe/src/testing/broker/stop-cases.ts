@@ -55,7 +55,7 @@ export const stopCases: readonly ConformanceCase<BrokerHarness>[] = [
   subscriberCase('leaves no member behind when it is stopped right after its start', async ({ harness, open }) => {
     const topic = await harness.createTopic();
     await harness.write(topic, 0, ['1']);
-    for (const roundMs of [0, 20, 50]) {
+    for (const roundMs of [0, 20, 50, 80, 110, 140, 170, 200]) {
       const { seen, onBatch } = collect();
       const subscriber = open();
       const started = subscriber.start(subscription(topic, onBatch));
@@ -74,6 +74,33 @@ export const stopCases: readonly ConformanceCase<BrokerHarness>[] = [
       await eventually('no member is left', async () => (await harness.memberCount(`${topic}-group`)) === 0);
       equal(seen.batches.length, seenAtStop);
     }
+  }),
+
+  subscriberCase('leaves no member behind when it is stopped while its join is held up', async ({ harness, open }) => {
+    const topic = await harness.createTopic({ partitions: 2 });
+    await harness.write(topic, 0, ['held']);
+    const held = gate();
+    const staying = collect(async (batch) => {
+      await held.opened;
+      await commitAll(batch);
+    });
+    await open().start(subscription(topic, staying.onBatch));
+    await staying.seen.reaches(1);
+
+    const leaving = collect();
+    const subscriber = open();
+    const started = subscriber.start(subscription(topic, leaving.onBatch));
+    await eventually('the group waits for the handler', () =>
+      staying.seen.batches.every((one) => one.revoking.aborted),
+    );
+    await within(200, (deadline) => subscriber.stop(deadline));
+    held.open();
+    await started;
+    await eventually('one member is left', async () => (await harness.memberCount(`${topic}-group`)) === 1);
+    for (const partition of [0, 1]) await harness.write(topic, partition, ['after']);
+    await staying.seen.reaches(3);
+    deepEqual(leaving.seen.values(), []);
+    deepEqual(staying.seen.values(), ['held', 'after', 'after']);
   }),
 
   subscriberCase('stops by its deadline when a handler hangs, and tells it', async ({ harness, open }) => {

@@ -44,8 +44,10 @@ export async function startKafkajsHarness(brokerList: string, sessionTimeoutMs: 
     for (const proxy of proxies.values()) act(proxy);
   };
   const straight = (clientId: string): Kafka => new Kafka({ clientId, brokers, logLevel: logLevel.NOTHING });
+  // Few retries: a send fails for good while the test watches.
+  const retry = { retries: 1, initialRetryTime: 50 };
   const disturbed = (clientId: string): Kafka =>
-    new Kafka({ clientId, brokers, logLevel: logLevel.NOTHING, socketFactory });
+    new Kafka({ clientId, brokers, logLevel: logLevel.NOTHING, socketFactory, retry });
 
   return {
     sessionTimeoutMs,
