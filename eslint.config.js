@@ -31,9 +31,10 @@ const noProcess = {
   selector: "Identifier[name='process']:not(Property > Identifier.key)",
   message: 'process only in lifecycle/signals.ts, lifecycle/watchdog.ts and the CLI.',
 };
+// A statement begins with a verb, or with the comment that names it in the server's log.
+const sqlText = String.raw`/^\s*(\u002f\*|(select|insert into|update|delete from|with \w+ as|create|alter|begin|commit)\s)/i`;
 const noSql = {
-  selector:
-    'Literal[value=/^\\s*(select|insert into|update|delete from|with|create|alter|begin|commit)\\s/i], TemplateElement[value.raw=/^\\s*(select|insert into|update|delete from|with|create|alter|begin|commit)\\s/i]',
+  selector: `Literal[value=${sqlText}], TemplateElement[value.raw=${sqlText}]`,
   message: 'SQL only in sql.ts files.',
 };
 
