@@ -69,37 +69,26 @@ test('importing a door does nothing: no handle, no listener, no output', async (
   await put(
     'idle.mjs',
     `for (const door of ${JSON.stringify(doors)}) await import(door);
-     const listeners = ['SIGTERM', 'SIGINT', 'uncaughtException', 'exit'].map((name) => process.listenerCount(name));
+     const listeners = ['SIGTERM', 'SIGINT', 'uncaughtException', 'unhandledRejection', 'beforeExit'].map((name) => process.listenerCount(name));
      process.stdout.write(JSON.stringify(listeners));`,
   );
   const { stdout } = await run(process.execPath, ['idle.mjs'], { cwd: app, timeout: 10_000 });
-  expect(stdout).toBe('[0,0,0,0]');
+  expect(stdout).toBe('[0,0,0,0,0]');
 });
 
-test.each([
-  ['nodenext', 'nodenext', '.mts'],
-  ['nodenext', 'nodenext', '.cts'],
-  ['bundler', 'esnext', '.ts'],
-])('types resolve under moduleResolution %s (module %s, %s)', async (moduleResolution, module, extension) => {
-  const folder = join('types', `${moduleResolution}${extension}`);
-  const imports = doors.map((door, index) => `import * as door${index} from '${door}';`).join('\n');
-  await put(
-    join(folder, `doors${extension}`),
-    `${imports}\nexport const all = [${doors.map((_, index) => `door${index}`).join(', ')}];\n`,
-  );
-  await typecheck(folder, { module, moduleResolution });
+test('every door has types, and the code of the README compiles, under nodenext from both kinds of module', async () => {
+  await put('nodenext/doors.mts', importsOfAllDoors());
+  await put('nodenext/doors.cts', importsOfAllDoors());
+  const blocks = codeBlocks(await readFile(join(root, 'README.md'), 'utf8'), 'ts');
+  expect(blocks.length).toBeGreaterThan(0);
+  for (const [index, block] of blocks.entries()) await put(`nodenext/readme-${index}.ts`, `${block}\nexport {};\n`);
+  // The library's own declarations are checked too, once.
+  await typecheck('nodenext', { module: 'nodenext', moduleResolution: 'nodenext', skipLibCheck: false });
 });
 
-test('the code of the README and of the guides compiles against the packed library', async () => {
-  const pages = ['README.md'];
-  for (const page of pages) {
-    const blocks = codeBlocks(await readFile(join(root, page), 'utf8'), 'ts');
-    expect(blocks.length, page).toBeGreaterThan(0);
-    for (const [index, block] of blocks.entries()) {
-      await put(join('readme', `${page.replace(/\W/g, '-')}-${index}.ts`), `${block}\nexport {};\n`);
-    }
-  }
-  await typecheck('readme', { module: 'nodenext', moduleResolution: 'nodenext' });
+test('every door has types under bundler', async () => {
+  await put('bundler/doors.ts', importsOfAllDoors());
+  await typecheck('bundler', { module: 'esnext', moduleResolution: 'bundler', skipLibCheck: true });
 });
 
 test('publint finds nothing', async () => {
@@ -117,25 +106,24 @@ test('are the types wrong? no', async () => {
       cwd: root,
     },
   );
-  expect(stdout).toContain('No problems found');
+  // It ends with 1 on any problem; node10 knows no exports maps and is not looked at.
+  expect(stdout).toContain('🟢 (ESM)');
 });
 
-async function typecheck(folder: string, options: { module: string; moduleResolution: string }): Promise<void> {
-  const compilerOptions = {
-    ...options,
-    target: 'es2023',
-    strict: true,
-    noEmit: true,
-    types: ['node'],
-    skipLibCheck: false,
-    typeRoots: [join(app, 'node_modules/@types')],
-  };
+async function typecheck(folder: string, options: object): Promise<void> {
+  const typeRoots = [join(app, 'node_modules/@types')];
+  const compilerOptions = { ...options, target: 'es2023', strict: true, noEmit: true, types: ['node'], typeRoots };
   await put(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['.'] }));
   const compiler = join(root, 'node_modules/typescript/bin/tsc');
   const { stdout } = await run(process.execPath, [compiler, '-p', folder], { cwd: app }).catch(
     (error: unknown) => error as { stdout: string },
   );
   expect(stdout).toBe('');
+}
+
+function importsOfAllDoors(): string {
+  const imports = doors.map((door, index) => `import * as door${index} from '${door}';`);
+  return [...imports, `export const all = [${doors.map((_, index) => `door${index}`).join(', ')}];`, ''].join('\n');
 }
 
 async function put(path: string, content: string): Promise<void> {
