@@ -8,6 +8,7 @@ import { openDatabase, prepareDatabase } from '../service/database.js';
 import { guardsOff } from '../service/guards.js';
 import { createServiceServer, listen, notFound } from '../service/http.js';
 import { kafkaClients } from '../service/kafka.js';
+import { createMetrics } from '../service/metrics.js';
 import { createService } from '../service/service.js';
 import { untilDone } from '../service/until-done.js';
 import { chargeAtProvider, parseConfirmedOrder, recordCharge } from './charging.js';
@@ -15,7 +16,7 @@ import { offsetFirst } from './offset-first.js';
 import { billingTables } from './sql.js';
 import { createUnguardedConsumer } from './unguarded-consumer.js';
 
-const { env, logger, lifecycle, registry } = createService('billing');
+const { env, logger, lifecycle } = createService('billing');
 const unsafe = guardsOff(env.optional('SHOP_UNSAFE'));
 const topic = env.text('ORDERS_TOPIC', 'orders.confirmed');
 const group = env.text('KAFKA_GROUP', 'billing');
@@ -69,7 +70,7 @@ const consumer = unsafe.has('no-dedup-row')
       logger,
     });
 
-const server = createServiceServer(lifecycle, registry, notFound);
+const server = createServiceServer(lifecycle, createMetrics(lifecycle, outbox), notFound);
 await listen(server, env.whole('PORT', 3002), env.text('HOST', '127.0.0.1'));
 const starting = { stopping: lifecycle.signals.stopping, logger };
 await prepareDatabase(database, billingTables, starting);

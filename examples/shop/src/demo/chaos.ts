@@ -5,6 +5,8 @@ import type { Shop } from '../shop/shop.js';
 import type { Plan, PlannedKill } from './plan.js';
 
 const APPLY_AGAIN_MS = 200;
+const CALM_TRIES = 5;
+const GOOD_BEHAVIOUR = 'behaves';
 
 /** Carries out a plan. It runs in the demo's own process, which nobody kills, so its counts can be believed. */
 export class Chaos {
@@ -14,15 +16,11 @@ export class Chaos {
   readonly #tell: (line: string) => void;
   #faults: Faults | undefined;
   #toldPid: number | undefined;
+  #lastNews = GOOD_BEHAVIOUR;
 
   constructor(shop: Shop, tell: (line: string) => void) {
     this.#shop = shop;
     this.#tell = tell;
-  }
-
-  /** What the provider has been told last. */
-  get faults(): Faults | undefined {
-    return this.#faults;
   }
 
   async run(plan: Plan, stop: AbortSignal): Promise<void> {
@@ -54,8 +52,10 @@ export class Chaos {
   /** The provider behaves from here on. */
   async calm(): Promise<void> {
     this.#faults = undefined;
-    await this.#shop.provider.ready();
-    await this.#put({});
+    for (let told = false, tries = 0; !told && tries < CALM_TRIES; tries++) {
+      await this.#shop.provider.ready();
+      told = await this.#put({});
+    }
   }
 
   #kill({ service, pick, signal }: PlannedKill): void {
@@ -83,15 +83,20 @@ export class Chaos {
       if (faults && provider.state === 'ready' && pid !== this.#toldPid) {
         if ((await this.#put(faults)) && faults === this.#faults) {
           this.#toldPid = pid;
-          const said = Object.entries(faults).filter(([, value]) => value > 0);
-          const shown = said.map(
-            ([name, value]: [string, number]) => `${name} ${String(Math.round(value * 100) / 100)}`,
-          );
-          this.#tell(shown.length > 0 ? `provider: ${shown.join(', ')}` : 'provider: behaves');
+          this.#tellOf(faults);
         }
       }
       await sleep(APPLY_AGAIN_MS, undefined, { signal: stop }).catch(() => undefined);
     }
+  }
+
+  #tellOf(faults: Faults): void {
+    const shown = Object.entries(faults)
+      .filter(([, value]) => value > 0)
+      .map(([name, value]: [string, number]) => `${name} ${String(Math.round(value * 100) / 100)}`);
+    const news = shown.length > 0 ? shown.join(', ') : GOOD_BEHAVIOUR;
+    if (news !== this.#lastNews) this.#tell(`provider: ${news}`);
+    this.#lastNews = news;
   }
 
   async #put(faults: Partial<Faults>): Promise<boolean> {

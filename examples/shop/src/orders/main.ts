@@ -5,13 +5,14 @@ import { openDatabase, prepareDatabase } from '../service/database.js';
 import { guardsOff } from '../service/guards.js';
 import { createServiceServer, listen } from '../service/http.js';
 import { kafkaClients } from '../service/kafka.js';
+import { createMetrics } from '../service/metrics.js';
 import { createService } from '../service/service.js';
 import { ordersApp } from './app.js';
 import { createDirectPublisher } from './direct-publisher.js';
 import { orderConfirmed } from './order.js';
 import { ordersTables } from './sql.js';
 
-const { env, logger, lifecycle, registry } = createService('orders');
+const { env, logger, lifecycle } = createService('orders');
 const unsafe = guardsOff(env.optional('SHOP_UNSAFE'));
 const topic = env.text('ORDERS_TOPIC', 'orders.confirmed');
 
@@ -47,7 +48,7 @@ const app = await ordersApp({
     relay.wake();
   },
 });
-const server = createServiceServer(lifecycle, registry, (request, response) => {
+const server = createServiceServer(lifecycle, createMetrics(lifecycle, outbox), (request, response) => {
   app.routing(request, response);
 });
 

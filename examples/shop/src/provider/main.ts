@@ -4,12 +4,13 @@ import { createAbsorbedLog } from '../service/absorbed.js';
 import { openDatabase, prepareDatabase } from '../service/database.js';
 import { guardsOff } from '../service/guards.js';
 import { createServiceServer, listen } from '../service/http.js';
+import { createMetrics } from '../service/metrics.js';
 import { createService } from '../service/service.js';
 import { providerApp } from './app.js';
 import { FaultBox } from './faults.js';
 import { providerTables } from './sql.js';
 
-const { env, logger, lifecycle, registry } = createService('provider');
+const { env, logger, lifecycle } = createService('provider');
 const unsafe = guardsOff(env.optional('SHOP_UNSAFE'));
 
 const database = openDatabase(env.text('DATABASE_URL', 'postgresql://postgres@127.0.0.1:5432/provider'), logger);
@@ -26,7 +27,7 @@ lifecycle.producer(absorbed);
 
 const server = createServiceServer(
   lifecycle,
-  registry,
+  createMetrics(lifecycle),
   providerApp({
     sql,
     idempotency,

@@ -1,6 +1,5 @@
 import type { Logger } from 'replaysafe';
 import { createLifecycle, installSignals, type Lifecycle } from 'replaysafe/lifecycle';
-import { collectDefaultMetrics, Registry } from 'prom-client';
 import { environment, type Environment } from './environment.js';
 import { createLogger } from './logger.js';
 import { onParentGone } from './parent.js';
@@ -10,10 +9,9 @@ export interface Service {
   readonly env: Environment;
   readonly logger: Logger;
   readonly lifecycle: Lifecycle;
-  readonly registry: Registry;
 }
 
-/** Logger, lifecycle, signals and metrics, all from the environment. Nothing listens yet. */
+/** Logger, lifecycle and signals, all from the environment. Nothing listens yet. */
 export function createService(name: string): Service {
   const env = environment();
   const logger = createLogger(
@@ -28,7 +26,5 @@ export function createService(name: string): Service {
       process.kill(process.pid, 'SIGTERM');
     });
   }
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
-  return { env, logger, lifecycle, registry };
+  return { env, logger, lifecycle };
 }

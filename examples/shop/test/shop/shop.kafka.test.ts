@@ -150,7 +150,7 @@ describe('the shop', () => {
     for (const { address } of shop.instances) {
       const metrics = await fetch(`${address}/metrics`);
       expect(metrics.status).toBe(200);
-      expect(await metrics.text()).toContain('process_start_time_seconds');
+      expect(await metrics.text()).toContain('app_shutdown_duration_seconds');
       expect((await fetch(`${address}/health/live`)).status).toBe(200);
       expect((await fetch(`${address}/health/ready`)).status).toBe(200);
     }
