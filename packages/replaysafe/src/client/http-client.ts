@@ -1,46 +1,15 @@
 import { Pool } from 'undici';
 import { ReplaysafeError } from '../errors.js';
 import { emit } from '../events.js';
-import { deadlineAfter, pause, systemClock, type Clock } from '../ports/clock.js';
-import { silentLogger, type Logger } from '../ports/logger.js';
-import { systemRandom, type Random } from '../ports/random.js';
-import type { Resource, StopSignals } from '../ports/stop.js';
+import { deadlineAfter, pause, systemClock } from '../ports/clock.js';
+import { silentLogger } from '../ports/logger.js';
+import { systemRandom } from '../ports/random.js';
+import type { Resource } from '../ports/stop.js';
 import { backoffDelay } from '../retry/backoff.js';
 import { prepareCall, type CallOptions, type HttpMethod, type PreparedCall } from './call.js';
-import { parseClientOptions } from './options.js';
+import { parseClientOptions, type HttpClientOptions } from './http-client-options.js';
 import { failureOf, isRead, isRetryableAnswer, mayRepeat, retryAfterMs } from './policy.js';
 import { httpResponse, type HttpResponse } from './response.js';
-
-export interface HttpClientOptions {
-  /** Names the remote system in events and errors. */
-  readonly name: string;
-  /** Origin and perhaps a path that every call's path is put behind. */
-  readonly baseUrl: string;
-  /**
-   * In milliseconds: `connectMs` (1,000) for a connection, `headersMs` (5,000) from the request to the answer's head,
-   * `bodyMs` (10,000) between two pieces of its body, `totalMs` (30,000) for the whole call with all tries and waits. The
-   * connection pool looks at `headersMs` and `bodyMs` about once a second; `totalMs` is exact.
-   */
-  readonly timeouts?: {
-    readonly connectMs?: number;
-    readonly headersMs?: number;
-    readonly bodyMs?: number;
-    readonly totalMs?: number;
-  };
-  /** `tries` (3, at most 5) in all; waits of full jitter up to `baseMs` (200), doubling up to `capMs` (5,000). */
-  readonly retry?: { readonly tries?: number; readonly baseMs?: number; readonly capMs?: number };
-  /** Sent with every call. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Most connections to this system. Default 64. */
-  readonly connections?: number;
-  /** Largest answer body, in bytes. Default 16 MiB. */
-  readonly maxResponseBytes?: number;
-  /** With these, waits between tries end as soon as the process stops, and running tries end at the deadline. */
-  readonly signals?: StopSignals;
-  readonly logger?: Logger;
-  readonly clock?: Clock;
-  readonly random?: Random;
-}
 
 /** A client of one remote system, with a connection pool of its own. */
 export interface HttpClient extends Resource {

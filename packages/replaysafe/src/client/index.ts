@@ -1,4 +1,5 @@
-export { createHttpClient, type HttpClient, type HttpClientOptions } from './http-client.js';
+export { createHttpClient, type HttpClient } from './http-client.js';
+export type { HttpClientOptions } from './http-client-options.js';
 export type { CallOptions, HttpMethod } from './call.js';
 export type { HttpResponse } from './response.js';
 export { operationKey } from './key.js';

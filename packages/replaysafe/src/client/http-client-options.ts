@@ -3,7 +3,37 @@ import type { Clock } from '../ports/clock.js';
 import type { Logger } from '../ports/logger.js';
 import type { Random } from '../ports/random.js';
 import type { StopSignals } from '../ports/stop.js';
-import type { HttpClientOptions } from './http-client.js';
+
+export interface HttpClientOptions {
+  /** Names the remote system in events and errors. */
+  readonly name: string;
+  /** Origin and perhaps a path that every call's path is put behind. */
+  readonly baseUrl: string;
+  /**
+   * In milliseconds: `connectMs` (1,000) for a connection, `headersMs` (5,000) from the request to the answer's head,
+   * `bodyMs` (10,000) between two pieces of its body, `totalMs` (30,000) for the whole call with all tries and waits. The
+   * connection pool looks at `headersMs` and `bodyMs` about once a second; `totalMs` is exact.
+   */
+  readonly timeouts?: {
+    readonly connectMs?: number;
+    readonly headersMs?: number;
+    readonly bodyMs?: number;
+    readonly totalMs?: number;
+  };
+  /** `tries` (3, at most 5) in all; waits of full jitter up to `baseMs` (200), doubling up to `capMs` (5,000). */
+  readonly retry?: { readonly tries?: number; readonly baseMs?: number; readonly capMs?: number };
+  /** Sent with every call. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Most connections to this system. Default 64. */
+  readonly connections?: number;
+  /** Largest answer body, in bytes. Default 16 MiB. */
+  readonly maxResponseBytes?: number;
+  /** With these, waits between tries end as soon as the process stops, and running tries end at the deadline. */
+  readonly signals?: StopSignals;
+  readonly logger?: Logger;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
 
 const isObject = (given: unknown): string | undefined =>
   typeof given === 'object' && given !== null && !Array.isArray(given) ? undefined : 'must be an object';
