@@ -132,6 +132,17 @@ test('P1: a handler that sends COMMIT does not take its neighbours’ dedup rows
   );
 });
 
+test('P1: a handler that deletes dedup rows is found out before COMMIT', async () => {
+  broker.send(...ids(6).map((id) => ({ id })));
+  const forget: Handle = async (_event, ctx) => {
+    await ctx.tx.query('delete from replaysafe.processed_event');
+  };
+  await using running = await run(shop, broker, { handle: except({ 'e-0004': forget }), maxAttempts: 1 });
+  await offsetIs(running, 6);
+  expect(await shop.effects()).toEqual(without(ids(6), 'e-0004'));
+  expect(await parkedIds()).toEqual(['e-0004']);
+});
+
 test('a statement that nobody waited for fails its own handler, though the transaction ends far from it', async () => {
   broker.send(...ids(9).map((id) => ({ id })));
   const dangling: Handle = async (_event, ctx) => {

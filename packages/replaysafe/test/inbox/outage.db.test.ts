@@ -148,6 +148,23 @@ test('a handler’s own error while the database is down is not held against the
   expect(await shop.effects()).toEqual(['a']);
 });
 
+test('a prepare that reads from the database while it is down is not held against the event', async () => {
+  broker.send({ id: 'a' });
+  let calls = 0;
+  const prepare = async (): Promise<string> => {
+    if (calls++ === 0) proxy.refuse();
+    // The driver's error has no SQLSTATE.
+    await pool.query('select 1');
+    return '';
+  };
+  await using running = await run(through(), broker, { maxAttempts: 1, prepare });
+  await running.diary.until(() => running.diary.of('inbox.failed').length > 3);
+  proxy.resume();
+  await offsetIs(running, 1);
+  expect(await shop.effects()).toEqual(['a']);
+  expect(running.diary.of('inbox.failed').every((event) => event.infrastructure)).toBe(true);
+});
+
 test('the database hangs: the stop keeps its deadline', async () => {
   broker.send({ id: 'a' });
   const dying = await run(through(), broker, {

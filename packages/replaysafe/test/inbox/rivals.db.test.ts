@@ -89,18 +89,29 @@ test('handlers that deadlock with each other are tried again, none is given up',
   await shop.pool.query("insert into guarded values ('x'), ('y')");
   const lock = (ctx: Parameters<Handle>[1], id: string) =>
     ctx.tx.query('select from guarded where event_id = $1 for update', [id]);
+  let holding = 0;
+  let bothHold = (): void => undefined;
+  const met = new Promise<void>((resolve) => {
+    bothHold = resolve;
+  });
   const crossing =
-    (order: readonly string[]): Handle =>
+    (order: readonly [string, string]): Handle =>
     async (event, ctx, prepared) => {
-      for (const id of order) await lock(ctx, id);
+      await lock(ctx, order[0]);
+      if (++holding === 2) bothHold();
+      await met;
+      await lock(ctx, order[1]);
       await apply(event, ctx, prepared);
     };
+  const limits = { batchSize: 1, maxAttempts: 1, maxContentions: 50 };
   const [first, second] = [new InProcessBroker(), new InProcessBroker()];
   first.send(...ids(20).map((id) => ({ id: `a-${id}` })));
   second.send(...ids(20).map((id) => ({ id: `b-${id}` })));
-  await using one = await run(shop, first, { consumer: 'one', handle: crossing(['x', 'y']), batchSize: 1 });
-  await using other = await run(shop, second, { consumer: 'other', handle: crossing(['y', 'x']), batchSize: 1 });
+  await using one = await run(shop, first, { consumer: 'one', handle: crossing(['x', 'y']), ...limits });
+  await using other = await run(shop, second, { consumer: 'other', handle: crossing(['y', 'x']), ...limits });
   await Promise.all([offsetIs(one, 20), offsetIs(other, 20)]);
+  const failures = [...one.diary.of('inbox.failed'), ...other.diary.of('inbox.failed')];
+  expect(failures[0]?.error).toMatchObject({ code: '40P01' });
   expect(await shop.effects()).toHaveLength(40);
   expect(await shop.letters()).toEqual([]);
 });
