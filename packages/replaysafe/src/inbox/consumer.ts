@@ -121,7 +121,11 @@ export function createConsumer<Tx = unknown, Prepared = undefined>(given: Consum
       const stopping = new AbortController();
       const deadline = new AbortController();
       const started = begin(stopping.signal, deadline.signal);
-      life = { stopping, deadline, started };
+      const begun: Life = { stopping, deadline, started };
+      life = begun;
+      started.catch(() => {
+        if (life === begun && begun.stopped === undefined) life = undefined;
+      });
       return started;
     },
     async stop(given) {

@@ -5,10 +5,13 @@ import { sqlState, type SqlTransaction } from '../ports/sql.js';
 import { errorText, firstBytes } from './error-text.js';
 import { exactText, textHeaders } from './event.js';
 import type { Item, Surrender } from './item.js';
-import type { Lease } from './lease.js';
+import { lateness } from './lateness.js';
+import { joinSignals, type Lease } from './lease.js';
 import { ReplaysafeError } from '../errors.js';
 import type { Work } from './work.js';
 
+/** Beyond what the server's own limits leave of a transaction of a few statements. */
+const PARK_TIMEOUT_MS = 30_000;
 const UNIQUE_VIOLATION = '23505';
 
 /** Headers that the dead letter, or the relay, has a value of its own for; all others are taken over. */
@@ -31,7 +34,10 @@ export async function parkEvent<Tx, Prepared>(
   if (outbox === undefined) throw new ReplaysafeError('RS_OPTION_REQUIRED', { detail: 'createConsumer: outbox' });
   const letter = deadLetter(item, surrender, consumer, options.deadLetterTopic(item.record.topic));
   const eventId = item.content.id;
-  return options.sql.transaction(
+  const late = lateness(options.clock);
+  const cut = joinSignals(lease.cut, late.signal);
+  late.after(PARK_TIMEOUT_MS, 'RS_SQL_UNAVAILABLE');
+  const parking = options.sql.transaction(
     async (tx) => {
       if (eventId === undefined) return enqueueOnce(tx, () => outbox.enqueue(tx, letter));
       const parked = await processed.park(tx, {
@@ -44,10 +50,14 @@ export async function parkEvent<Tx, Prepared>(
       return parked;
     },
     {
-      deadline: lease.cut,
+      deadline: cut.signal,
       ...(eventId === undefined ? {} : { verify: processed.verification([eventId]) }),
     },
   );
+  return parking.finally(() => {
+    late.cancel();
+    cut.dispose();
+  });
 }
 
 async function enqueueOnce(tx: SqlTransaction, enqueue: () => Promise<unknown>): Promise<boolean> {

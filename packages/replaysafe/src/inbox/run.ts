@@ -1,11 +1,11 @@
 import { emit } from '../events.js';
-import { hasCode, ReplaysafeError, type ErrorCode } from '../errors.js';
-import type { Timer } from '../ports/clock.js';
+import { hasCode, ReplaysafeError } from '../errors.js';
 import type { SqlTransaction } from '../ports/sql.js';
 import { classify } from './classify.js';
 import type { HandleContext } from './consumer-options.js';
 import type { InboxEvent } from './event.js';
 import type { Item } from './item.js';
+import { lateness } from './lateness.js';
 import { joinSignals, orAbort, type Lease } from './lease.js';
 import type { RunFailure } from './states.js';
 import { databaseAnswers, downstreamKey, type Work } from './work.js';
@@ -49,7 +49,7 @@ export async function runTransaction<Tx, Prepared>(
   const { options, processed } = work;
   const limit = options.handlerTimeoutMs;
   const ids = turns.map((turn) => turn.event.id);
-  const late = lateness(work);
+  const late = lateness(options.clock);
   const cut = joinSignals(lease.cut, late.signal);
 
   let where: 'before' | 'inside' = 'before';
@@ -72,8 +72,11 @@ export async function runTransaction<Tx, Prepared>(
       culprit = index;
       begun = index + 1;
       late.after(limit, 'RS_INBOX_HANDLER_TIMEOUT');
+      const startedAtMs = options.clock.monotonicMs();
       // A hung handler must not hold the partition: its late answer is nobody's, and its transaction is over.
       await orAbort(handleOne(work, opened, turn, cut.signal), cut.signal);
+      // One that kept the event loop busy kept the timer from firing; the server may have ended the session meanwhile.
+      if (options.clock.monotonicMs() - startedAtMs > limit) throw late.error(limit, 'RS_INBOX_HANDLER_TIMEOUT');
       // What the handler swallowed, before a neighbour writes into a transaction that is over (P1).
       if (opened.failure !== undefined) throw swallowed(opened.failure);
     }
@@ -147,29 +150,6 @@ async function handleOne<Tx, Prepared>(
 function swallowed(failure: unknown): unknown {
   if (hasCode(failure, 'RS_TX_LOST', 'RS_TX_ABORTED')) return failure;
   return new ReplaysafeError('RS_TX_ABORTED', { cause: failure });
-}
-
-interface Lateness {
-  readonly signal: AbortSignal;
-  /** From now on `delayMs` may pass, and no more: the phase before is over. */
-  after(delayMs: number, code: ErrorCode): void;
-  cancel(): void;
-}
-
-/** The limit of the phase that a run is in. No wait of it is without one: a server may hang without closing anything. */
-function lateness<Tx, Prepared>({ options }: Work<Tx, Prepared>): Lateness {
-  const controller = new AbortController();
-  let timer: Timer | undefined;
-  return {
-    signal: controller.signal,
-    after: (delayMs, code) => {
-      timer?.cancel();
-      timer = options.clock.setTimer(delayMs, () => {
-        controller.abort(new ReplaysafeError(code, { detail: `not within ${delayMs} ms` }));
-      });
-    },
-    cancel: () => timer?.cancel(),
-  };
 }
 
 /** The events of a run whose turn it is. */

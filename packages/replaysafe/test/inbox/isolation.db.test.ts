@@ -216,6 +216,22 @@ test('a handler that hangs is cut at its limit, its late answer does nothing', a
   expect(running.diary.of('inbox.failed').at(-1)?.error).toMatchObject({ code: 'RS_INBOX_HANDLER_TIMEOUT' });
 });
 
+test('a handler that keeps the event loop busy past its limit uses up attempts, like one that hangs', async () => {
+  broker.send(...ids(3).map((id) => ({ id })));
+  const spin: Handle = async () => {
+    const until = performance.now() + 60;
+    while (performance.now() < until);
+  };
+  await using running = await run(shop, broker, {
+    handle: except({ 'e-0001': spin }),
+    maxAttempts: 2,
+    handlerTimeoutMs: 50,
+  });
+  await offsetIs(running, 3);
+  expect(await shop.effects()).toEqual(without(ids(3), 'e-0001'));
+  expect(running.diary.of('inbox.failed').at(-1)?.error).toMatchObject({ code: 'RS_INBOX_HANDLER_TIMEOUT' });
+});
+
 test('an error that says retryable uses up no attempt, and what stands before it does not wait', async () => {
   broker.send(...ids(6).map((id) => ({ id })));
   let down = true;

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ReplaysafeError } from '../../src/errors.js';
+import { createConsumer } from '../../src/inbox/index.js';
 import { apply, offsetIs, openShop, run, type Handle, type Shop } from './harness.js';
-import { InProcessBroker } from './in-process-broker.js';
+import { InProcessBroker, InProcessSubscriber } from './in-process-broker.js';
 
 let shop: Shop;
 let broker: InProcessBroker;
@@ -199,4 +200,25 @@ test('start and stop in any order and number are harmless, a hundred times', asy
 
 test('without the tables the consumer refuses to start', async () => {
   await expect(run(shop, broker, { schema: 'elsewhere' })).rejects.toMatchObject({ code: 'RS_MIGRATE_PENDING' });
+});
+
+test('a start that was refused can be tried again', async () => {
+  await shop.pool.query('alter table replaysafe.processed_event rename to elsewhere');
+  const subscriber = new InProcessSubscriber(broker);
+  const consumer = createConsumer({
+    sql: shop.sql,
+    subscriber,
+    consumer: 'billing',
+    topics: ['orders'],
+    handle: (event, ctx) => apply(event, ctx, ''),
+    deadLetters: 'stall',
+  });
+  try {
+    await expect(consumer.start()).rejects.toMatchObject({ code: 'RS_MIGRATE_PENDING' });
+  } finally {
+    await shop.pool.query('alter table replaysafe.elsewhere rename to processed_event');
+  }
+  await consumer.start();
+  expect(consumer.health().state).toBe('joined');
+  await consumer.stop();
 });
