@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
+import { afterAll } from 'vitest';
 import { type ServiceConfig } from '../programs/lifecycle-service.js';
 
 export interface Line {
@@ -28,6 +28,11 @@ export interface Service {
 
 const program = fileURLToPath(new URL('../programs/lifecycle-service.ts', import.meta.url));
 
+// Not onTestFinished: without the context of its test it knows not which of several concurrent tests it was called from,
+// and then ends the service of another in mid-test.
+const ends: (() => Promise<unknown>)[] = [];
+afterAll(() => Promise.all(ends.map((end) => end())));
+
 /** Starts the test service in a process of its own and waits until it is up. */
 export async function startService(config: ServiceConfig = {}): Promise<Service> {
   const child = spawn(process.execPath, ['--import', 'tsx', program, JSON.stringify(config)], {
@@ -37,7 +42,7 @@ export async function startService(config: ServiceConfig = {}): Promise<Service>
     code: code as number | null,
     signal: signal as NodeJS.Signals | null,
   }));
-  onTestFinished(async () => {
+  ends.push(async () => {
     child.kill('SIGKILL');
     await exited;
   });
