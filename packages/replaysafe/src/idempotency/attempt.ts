@@ -1,16 +1,17 @@
 import { hasCode, ReplaysafeError } from '../errors.js';
 import { emit } from '../events.js';
 import { deadlineAfter } from '../ports/clock.js';
-import type { SqlTransaction } from '../ports/sql.js';
+import { sqlState, type SqlTransaction } from '../ports/sql.js';
 import { guardedContext } from './context.js';
 import { refuse, shownHash, type Engine } from './engine.js';
 import { problemOfFailure } from './failure.js';
 import type { HttpAnswer, Run } from './http.js';
 import type { ProblemCode } from './problem.js';
 import { recoverLostCommit } from './recover.js';
-import type { Operation } from './store.js';
+import type { Operation, Store } from './store.js';
 import { isDefinitive } from './stored-answer.js';
 
+const IN_FAILED_TRANSACTION = '25P02';
 const HANDLERS_MISTAKES: readonly ProblemCode[] = ['RS_TX_ABORTED', 'RS_TX_LOST', 'RS_TX_DANGLING'];
 
 export type Attempt =
@@ -79,10 +80,20 @@ async function inside<Tx>(
   const { failure } = tx;
   if (hasCode(failure, 'RS_TX_LOST')) throw failure;
   if (failure !== undefined) throw new ReplaysafeError('RS_TX_ABORTED', { cause: failure });
-  if (operation !== undefined && !(await store.complete(tx, operation, answer))) {
+  if (operation !== undefined && !(await completed(store, tx, operation, answer))) {
     throw new ReplaysafeError('RS_TX_LOST', { detail: 'the claim is gone' });
   }
   return answer;
+}
+
+async function completed(store: Store, tx: SqlTransaction, operation: Operation, answer: HttpAnswer): Promise<boolean> {
+  try {
+    return await store.complete(tx, operation, answer);
+  } catch (error) {
+    // A statement that the handler did not wait for has failed since.
+    if (sqlState(error) !== IN_FAILED_TRANSACTION) throw error;
+    throw new ReplaysafeError('RS_TX_ABORTED', { cause: tx.failure ?? error });
+  }
 }
 
 function leave<Tx>(progress: Progress<Tx>, outcome: Attempt): Error {

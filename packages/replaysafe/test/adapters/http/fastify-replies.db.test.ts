@@ -295,6 +295,23 @@ describe('hooks and routes', () => {
     expect(await store.orders(name)).toBe(1);
   });
 
+  test('requests that tests inject are guarded too', async () => {
+    const name = newName();
+    const made = await newApp();
+    made.post('/orders', { config: { idempotency: 'required' } }, async (request) => ({ id: await order(request) }));
+    const inject = () =>
+      made.inject({
+        method: 'POST',
+        url: '/orders',
+        headers: { 'idempotency-key': name, 'x-name': name },
+        payload: {},
+      });
+    const first = await inject();
+    const replay = await inject();
+    expect([replay.body, replay.headers['idempotent-replayed']]).toEqual([first.body, 'true']);
+    expect(await store.orders(name)).toBe(1);
+  });
+
   test('a misspelt declaration is refused when the route is added', async () => {
     const made = await newApp();
     const config = { idempotency: 'requierd' as 'required' };

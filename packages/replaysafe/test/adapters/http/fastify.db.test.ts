@@ -1,4 +1,5 @@
 import { describe } from 'vitest';
+import { httpDatabaseConformance } from './conformance-database.js';
 import { httpFaultConformance } from './conformance-faults.js';
 import { httpRecordConformance } from './conformance-records.js';
 import { httpConformance } from './conformance.js';
@@ -10,6 +11,9 @@ describe('Fastify', () => {
   });
   describe('races and faults', () => {
     httpFaultConformance(startFastify);
+  });
+  describe('the database goes away', () => {
+    httpDatabaseConformance(startFastify);
   });
   describe('records', () => {
     httpRecordConformance(startFastify);

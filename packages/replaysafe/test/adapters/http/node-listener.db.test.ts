@@ -12,12 +12,14 @@ import { expectProblem } from './scenario.js';
 let store: Store;
 let server: http.Server | undefined;
 let idempotency: Idempotency<Client>;
+let served: Promise<void>[] = [];
 
 beforeAll(async () => {
   store = await openStore();
   idempotency = createIdempotency<Client>({ sql: fromPg(store.pool), scope: 'single-tenant' });
 });
 afterEach(() => {
+  served = [];
   server?.closeAllConnections();
   server?.close();
 });
@@ -27,7 +29,7 @@ async function serve(handler: NodeHandler<Client>, options?: NodeRouteOptions, b
   const listener = withIdempotency(idempotency, handler, options);
   server = http.createServer((request, response) => {
     before?.(request, response);
-    void listener(request, response);
+    served.push(listener(request, response));
   });
   return listen(server);
 }
@@ -91,6 +93,7 @@ test('a request that did not arrive whole is never executed', async () => {
   const closed = new Promise((resolve) => request.on('error', () => undefined).on('close', resolve));
   socket.destroy();
   await closed;
+  await Promise.all(served);
   expect(ran).toBe(false);
 });
 

@@ -1,4 +1,5 @@
 import { describe } from 'vitest';
+import { httpDatabaseConformance } from './conformance-database.js';
 import { httpFaultConformance } from './conformance-faults.js';
 import { httpRecordConformance } from './conformance-records.js';
 import { httpConformance } from './conformance.js';
@@ -10,6 +11,9 @@ describe('node:http', () => {
   });
   describe('races and faults', () => {
     httpFaultConformance(startNode);
+  });
+  describe('the database goes away', () => {
+    httpDatabaseConformance(startNode);
   });
   describe('records', () => {
     httpRecordConformance(startNode);
