@@ -30,15 +30,17 @@ runProgram(async (ending) => {
   screen.say('starting PostgreSQL and Kafka');
   const infrastructure = await startInfrastructure((line) => {
     screen.say(line);
-  });
+  }, ending);
+  if (infrastructure === undefined) return ending.reason as number;
   try {
-    if (ending.aborted) return ending.reason as number;
     const outcome = await runDemo(options, infrastructure, screen, ending);
     if (outcome === undefined) return ending.reason as number;
-    const ledger = renderLedger(outcome.result, outcome.findings);
-    screen.say(`\n${ledger}`);
+    screen.say(`\n${renderLedger(outcome.result, outcome.findings)}`);
     if (options.json) process.stdout.write(JSON.stringify(outcome.result) + '\n');
     return isSafe(outcome.result) ? 0 : 1;
+  } catch (error) {
+    if (ending.aborted) return ending.reason as number;
+    throw error;
   } finally {
     await infrastructure.stop();
   }

@@ -1,4 +1,5 @@
 import { startKafka, startPostgres } from '@replaysafe/test-services';
+import { aborted } from './program.js';
 
 export interface Infrastructure {
   readonly databaseUrl: string;
@@ -11,10 +12,18 @@ export interface Infrastructure {
 
 /**
  * PostgreSQL and Kafka: those that `DATABASE_URL` and `KAFKA_BROKERS` name, else of our own.
+ *
+ * @returns nothing when `ending` aborts first: what was being started goes with this process
  * @throws Error that says what to install; nothing is left running then
  */
-export async function startInfrastructure(say: (line: string) => void): Promise<Infrastructure> {
-  const [database, kafka] = await Promise.allSettled([startPostgres(), startKafka({ note: say })]);
+export async function startInfrastructure(
+  say: (line: string) => void,
+  ending: AbortSignal,
+): Promise<Infrastructure | undefined> {
+  const starts = Promise.allSettled([startPostgres(), startKafka({ note: say })]);
+  const settled = await Promise.race([starts, aborted(ending)]);
+  if (settled === undefined) return undefined;
+  const [database, kafka] = settled;
   const stop = async (): Promise<void> => {
     const started = [database, kafka].flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
     await Promise.all(started.map((service) => service.stop()));

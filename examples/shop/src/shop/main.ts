@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { type Infrastructure, sessionFor, startInfrastructure } from './infrastructure.js';
 import { parseShopOptions, USAGE } from './options.js';
-import { runProgram, START_FAILED } from './program.js';
+import { aborted, runProgram, START_FAILED } from './program.js';
 import { type Shop, startShop } from './shop.js';
 
 /** Everything but the one line of `--json` goes to stderr then. */
@@ -43,15 +44,6 @@ function handedOn(): Record<string, string> {
   return Object.fromEntries(names.map((name) => [name, process.env[name] ?? '']));
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => {
-      resolve();
-    });
-  });
-}
-
 runProgram(async (ending) => {
   let options: ReturnType<typeof parseShopOptions>;
   try {
@@ -69,27 +61,30 @@ runProgram(async (ending) => {
   };
 
   say('starting PostgreSQL and Kafka');
-  const infrastructure = await startInfrastructure(say);
+  const infrastructure = await startInfrastructure(say, ending);
+  if (infrastructure === undefined) return 0;
   let shop: Shop | undefined;
-  // A database of this run and a broker that others use too: their topic is not ours to read.
-  const suffix = infrastructure.ownDatabase && !infrastructure.ownKafka ? `_${randomBytes(4).toString('hex')}` : '';
   try {
-    if (ending.aborted) return 0;
     say('starting the services');
-    const { sessionMs, heartbeatMs } = sessionFor(infrastructure);
     shop = await startShop({
       ...infrastructure,
+      ...sessionFor(infrastructure),
       orders: options.orders,
       billing: options.billing,
-      sessionMs,
-      heartbeatMs,
-      suffix,
+      // A database of this run and a broker that others use too: their topic is not ours to read.
+      suffix: infrastructure.ownDatabase && !infrastructure.ownKafka ? `_${randomBytes(4).toString('hex')}` : '',
       env: { all: handedOn() },
+      signal: ending,
     });
     process.stdout.write((options.json ? jsonLine : announce)(shop, infrastructure) + '\n');
     await aborted(ending);
     say('closing the shop');
+    await shop.stop();
+    await rm(shop.logFolder, { recursive: true, force: true });
     return 0;
+  } catch (error) {
+    if (ending.aborted) return 0;
+    throw error;
   } finally {
     await shop?.stop();
     await infrastructure.stop();

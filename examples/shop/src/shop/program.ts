@@ -36,3 +36,13 @@ export function runProgram(body: (ending: AbortSignal) => Promise<number>): void
       process.exit(status);
     });
 }
+
+export function aborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      resolve(undefined);
+    };
+    if (signal.aborted) done();
+    signal.addEventListener('abort', done, { once: true });
+  });
+}

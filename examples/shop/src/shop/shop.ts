@@ -10,6 +10,8 @@ export const TOPIC = 'orders.confirmed';
 export const TOPIC_PARTITIONS = 6;
 export const GROUP = 'billing';
 
+type Variables = Readonly<Record<string, string>>;
+
 export interface ShopOptions {
   /** A running PostgreSQL; the databases are made on it. */
   readonly databaseUrl: string;
@@ -22,12 +24,17 @@ export interface ShopOptions {
   readonly billing?: number;
   /** Keeps apart shops that share a server and a broker: behind the names of databases, topic and group. Default none. */
   readonly suffix?: string;
-  /** Environment for all instances of a service, over what the shop sets, e.g. `{ billing: { PROVIDER_URL: … } }`. */
-  readonly env?: Readonly<Partial<Record<ServiceName | 'all', Readonly<Record<string, string>>>>>;
+  /**
+   * Environment over what the shop sets, for all, for the instances of a service, and for one instance, the later over the
+   * earlier: `{ billing: { PROVIDER_URL: … }, 'orders-2': { RELAY_MODE: … } }`.
+   */
+  readonly env?: Readonly<Partial<Record<'all' | ServiceName | `${ServiceName}-${number}`, Variables>>>;
   /** Arguments for `node` in front of a service's program, e.g. `['--import', …]`. */
   readonly nodeArgs?: readonly string[];
   /** Whether a process that dies is started again. Default true. */
   readonly restart?: boolean;
+  /** Gives the start up: what was started is stopped, and the start rejects. Without effect on a shop that is open. */
+  readonly signal?: AbortSignal;
 }
 
 /** A shop whose services run, each a process of its own. */
@@ -61,18 +68,28 @@ export async function startShop(options: ShopOptions): Promise<Shop> {
     ]),
   ]);
 
-  const make = async (service: ServiceName, name: string, env: Record<string, string>): Promise<Instance> =>
+  const make = async (
+    service: ServiceName,
+    name: 'provider' | `${ServiceName}-${number}`,
+    env: Record<string, string>,
+  ): Promise<Instance> =>
     new Instance({
       service,
       name,
       port: await freePort(),
-      env: { DATABASE_URL: databases[service], ...env, ...options.env?.all, ...options.env?.[service] },
+      env: {
+        DATABASE_URL: databases[service],
+        ...env,
+        ...options.env?.all,
+        ...options.env?.[service],
+        ...options.env?.[name],
+      },
       nodeArgs: options.nodeArgs ?? [],
       logFile: join(logFolder, `${name}.log`),
       restart: options.restart ?? true,
     });
   const several = (service: ServiceName, count: number, env: Record<string, string>): Promise<Instance[]> =>
-    Promise.all(Array.from({ length: count }, (_, index) => make(service, `${service}-${String(index + 1)}`, env)));
+    Promise.all(Array.from({ length: count }, (_, index) => make(service, `${service}-${index + 1}`, env)));
 
   const provider = await make('provider', 'provider', {});
   const kafka = { KAFKA_BROKERS: options.kafkaBrokers, ORDERS_TOPIC: topic };
@@ -88,11 +105,17 @@ export async function startShop(options: ShopOptions): Promise<Shop> {
   const stop = async (): Promise<void> => {
     await Promise.all(instances.map((instance) => instance.stop(STOP_WITHIN_MS)));
   };
+  const giveUp = (): void => void stop();
+  options.signal?.addEventListener('abort', giveUp);
   try {
+    options.signal?.throwIfAborted();
     await Promise.all(instances.map((instance) => instance.start()));
+    options.signal?.throwIfAborted();
   } catch (error) {
     await stop();
     throw error;
+  } finally {
+    options.signal?.removeEventListener('abort', giveUp);
   }
   return { orders, billing, provider, instances, databases, topic, group, logFolder, stop };
 }
