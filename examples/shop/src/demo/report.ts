@@ -33,6 +33,8 @@ export interface DemoResult {
   /** How long orders were placed. */
   readonly seconds: number;
   readonly seed: number;
+  /** From the first order to this ledger. */
+  readonly elapsedMs: number;
   /** Longest time between two charges. */
   readonly longestPauseMs: number;
   /** Orders whose client had no answer when the run gave up on it. */
@@ -53,17 +55,11 @@ export interface ResultParts {
   readonly books: Books;
   readonly reconciliation: Reconciliation;
   readonly drained: boolean;
+  readonly elapsedMs: number;
 }
 
-export function demoResult({
-  options,
-  guardsOff,
-  client,
-  chaos,
-  books,
-  reconciliation,
-  drained,
-}: ResultParts): DemoResult {
+export function demoResult(parts: ResultParts): DemoResult {
+  const { options, guardsOff, client, chaos, books, reconciliation, drained } = parts;
   const { accepted } = client;
   return {
     accepted,
@@ -81,6 +77,7 @@ export function demoResult({
     guardsOff,
     seconds: options.seconds,
     seed: options.seed,
+    elapsedMs: parts.elapsedMs,
     longestPauseMs: books.longestGapMs,
     unanswered: client.intended.length - accepted - client.refusals.length,
     refused: client.refusals.length,
@@ -129,6 +126,7 @@ export function renderLedger(result: DemoResult, findings: readonly Finding[]): 
       `${String(absorbed.http)} by orders (HTTP), ${String(absorbed.consumer)} by billing (consumer), ${String(absorbed.provider)} by the provider`,
     ),
     row('longest pause in billing', `${(result.longestPauseMs / 1_000).toFixed(1)} s`),
+    row('ledger taken after', `${(result.elapsedMs / 1_000).toFixed(1)} s`),
     '',
     ...findings.slice(0, MOST_FINDINGS).map(({ kind, ref, book, detail }) => `  ${kind}: ${ref} in ${book}: ${detail}`),
     ...(findings.length > MOST_FINDINGS ? [`  … and ${String(findings.length - MOST_FINDINGS)} more`] : []),

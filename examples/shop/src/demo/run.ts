@@ -117,6 +117,7 @@ async function play(parts: Play): Promise<DemoOutcome | undefined> {
 
   const unsafe = options.unsafe !== undefined;
   const show = watch({ ...parts, client, chaos, totalMs });
+  const startedAt = performance.now();
   const isOver = (): boolean => ending.aborted;
   // Not AbortSignal.timeout inside of AbortSignal.any: Node 20 lets it be collected before it fires.
   const timeUp = new AbortController();
@@ -154,7 +155,16 @@ async function play(parts: Play): Promise<DemoOutcome | undefined> {
     const books = await reader.read();
     const reconciliation = reconcileOrders(client.intended, books);
     const drained = end !== 'timed-out';
-    const result = demoResult({ options, guardsOff, client, chaos, books, reconciliation, drained });
+    const result = demoResult({
+      options,
+      guardsOff,
+      client,
+      chaos,
+      books,
+      reconciliation,
+      drained,
+      elapsedMs: Math.round(performance.now() - startedAt),
+    });
     return { result, findings: reconciliation.findings };
   } finally {
     clearTimeout(timer);

@@ -75,6 +75,7 @@ describe('the result of a run', () => {
       books: read,
       reconciliation: reconcileOrders(client.intended, read),
       drained: true,
+      elapsedMs: 50_000,
     });
   };
 
