@@ -119,6 +119,20 @@ test('P1: a handler that sends ROLLBACK is given up, its neighbours have one eff
   expect(await parkedIds()).toEqual(['e-0004']);
 });
 
+test.each(['rollback', 'commit'])(
+  'P1: what a handler writes after its own %s is refused, in every attempt',
+  async (end) => {
+    broker.send(...ids(4).map((id) => ({ id })));
+    const goOn: Handle = async (_event, ctx) => {
+      await ctx.tx.query(end);
+      await ctx.tx.query("insert into effect (event_id) values ('outside')");
+    };
+    await using running = await run(shop, broker, { handle: except({ 'e-0002': goOn }), maxAttempts: 3 });
+    await offsetIs(running, 4);
+    expect(await shop.effects()).not.toContain('outside');
+  },
+);
+
 test('P1: a handler that sends COMMIT does not take its neighbours’ dedup rows with it', async () => {
   broker.send(...ids(10).map((id) => ({ id })));
   const commit: Handle = async (_event, ctx) => {

@@ -80,6 +80,8 @@ export class PgTransaction<Client extends PgClient> implements SqlTransaction<Cl
 
   #run(config: unknown, values?: unknown): Promise<PgAnswer> {
     if (this.#ended) return Promise.reject(new ReplaysafeError('RS_TX_REVOKED'));
+    // Outside our transaction each statement would commit by itself, again in every attempt.
+    if (this.#lost !== undefined) return Promise.reject(this.#lost);
     this.#pending++;
     return this.#session.send(config, values, (error, answer) => {
       this.#pending--;
@@ -107,6 +109,7 @@ export class PgTransaction<Client extends PgClient> implements SqlTransaction<Cl
   readonly #queryAsDriver = (config: unknown, values?: unknown, callback?: unknown): unknown => {
     if (isSubmittable(config)) {
       if (this.#ended) throw new ReplaysafeError('RS_TX_REVOKED');
+      if (this.#lost !== undefined) throw this.#lost;
       return (this.#session.client.query as (...args: unknown[]) => unknown)(config, values, callback);
     }
     const done = typeof values === 'function' ? values : (callback ?? callbackOf(config));
