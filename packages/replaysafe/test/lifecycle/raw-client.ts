@@ -13,7 +13,8 @@ export interface RawConnection {
   readonly ended: Promise<'fin' | 'reset'>;
 }
 
-export async function rawConnect(port: number): Promise<RawConnection> {
+/** With `stay`, the client does not answer a FIN with its own. */
+export async function rawConnect(port: number, { stay = false } = {}): Promise<RawConnection> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   let received = '';
   let look = (): void => undefined;
@@ -24,7 +25,7 @@ export async function rawConnect(port: number): Promise<RawConnection> {
   const ended = new Promise<'fin' | 'reset'>((resolve) => {
     socket.once('end', () => {
       resolve('fin');
-      socket.end();
+      if (!stay) socket.end();
     });
     socket.once('error', () => {
       resolve('reset');
