@@ -43,6 +43,11 @@ export function createHttpActivity(clock: Clock): HttpActivity {
     answered: (connection) => {
       if (!probing.has(connection)) note();
     },
-    silentMs: () => clock.monotonicMs() - Math.max(lastMs, ...newcomers.values()),
+    silentMs: () => {
+      // Not Math.max(...): a hundred thousand connections are more arguments than a call can have.
+      let latestMs = lastMs;
+      for (const acceptedMs of newcomers.values()) latestMs = Math.max(latestMs, acceptedMs);
+      return clock.monotonicMs() - latestMs;
+    },
   };
 }

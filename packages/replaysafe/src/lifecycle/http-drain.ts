@@ -14,7 +14,7 @@ import {
 } from './connections.js';
 import { probeOf } from './health.js';
 import { createHttpActivity } from './http-activity.js';
-import { mayBeFollowed } from './pipelining.js';
+import { accountFor } from './pipelining.js';
 import { type HttpDrainReport } from './report.js';
 import { type StepContext, type StepResult } from './step.js';
 
@@ -90,7 +90,8 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
     for (const earlier of connection.open) {
       if (marked.has(earlier) && !earlier.headersSent) earlier.removeHeader('Connection');
     }
-    if (!mayBeFollowed(connection, request)) mark(response);
+    const mayBeFollowed = accountFor(connection, request);
+    if (!mayBeFollowed) mark(response);
   };
 
   const mark = (response: ServerResponse): void => {
@@ -133,7 +134,7 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
   const closeBehindNewcomers = async (context: StepContext): Promise<void> => {
     holding = true;
     const untilMs = context.remainingMs() / 2;
-    await until(() => isSilent() || context.remainingMs() <= untilMs || context.deadline.aborted);
+    await until(context.deadline, () => isSilent() || context.remainingMs() <= untilMs);
     await closeListener(server, connections);
     holding = false;
     for (const socket of held) socket.resume();
@@ -147,8 +148,8 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
     return isSilent() && ![...connections.all()].some(isBusy);
   };
 
-  const until = async (condition: () => boolean): Promise<void> => {
-    while (!condition()) await pause(clock, LOOK_EVERY_MS);
+  const until = async (deadline: AbortSignal, condition: () => boolean): Promise<void> => {
+    while (!deadline.aborted && !condition()) await pause(clock, LOOK_EVERY_MS, deadline);
   };
 
   const force = (): void => {
@@ -171,7 +172,9 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
     server.keepAliveTimeout = 0;
     for (const connection of connections.all()) {
       prepare(connection);
-      const last = [...connection.open].at(-1);
+      const open = [...connection.open];
+      for (const { req } of open) accountFor(connection, req);
+      const last = open.at(-1);
       if (last) mark(last);
     }
   };
@@ -197,10 +200,10 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
       const { deadline, remainingMs } = context;
       begin();
       const lastAnswersMs = Math.min(LAST_ANSWERS_MS, remainingMs() * LAST_ANSWERS_SHARE);
-      await until(() => isQuiet() || remainingMs() <= lastAnswersMs || deadline.aborted);
+      await until(deadline, () => isQuiet() || remainingMs() <= lastAnswersMs);
       if (isQuiet()) await closeListener(server, connections);
       else await closeBehindNewcomers(context);
-      await until(() => isQuiet() || deadline.aborted);
+      await until(deadline, isQuiet);
       force();
       for (const connection of connections.all()) leave(connection, { onLateBytes });
       await Promise.all(farewells);

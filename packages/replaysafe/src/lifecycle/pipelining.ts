@@ -6,18 +6,20 @@ import { type Connection } from './connections.js';
 const SHORTEST_FOLLOWER_BYTES = 18;
 
 /**
- * Whether bytes behind this request have been read already, so that another one is to be expected: a handler may answer
- * before the parser has told of it. A guess by size, since the parser does not say where a request ends; on TLS, where
- * the bytes read are not those of the requests, and for bodies of unknown length the answer is no.
+ * Takes the bytes of a request as accounted for.
  *
- * Also takes the request's bytes as accounted for.
+ * @returns whether more bytes have been read already, so that another request is to be expected: a handler may answer
+ *   before the parser has told of it. A guess by size, since the parser does not say where a request ends. On TLS, where
+ *   the bytes read are not those of the requests, and for bodies of unknown length the answer is no.
  */
-export function mayBeFollowed(connection: Connection, request: IncomingMessage): boolean {
+export function accountFor(connection: Connection, request: IncomingMessage): boolean {
   const size = connection.socket instanceof TLSSocket ? undefined : sizeOf(request);
-  if (size === undefined) return false;
-  const beyond = connection.socket.bytesRead - connection.answeredBytes - size;
+  if (size === undefined) {
+    connection.answeredBytes = connection.socket.bytesRead;
+    return false;
+  }
   connection.answeredBytes += size;
-  return beyond >= SHORTEST_FOLLOWER_BYTES;
+  return connection.socket.bytesRead - connection.answeredBytes >= SHORTEST_FOLLOWER_BYTES;
 }
 
 function sizeOf(request: IncomingMessage): number | undefined {

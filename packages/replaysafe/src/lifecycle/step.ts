@@ -24,7 +24,7 @@ export interface Step {
 
 /** The part of a step's time that is left to it after its deadline has aborted, at most. */
 const SETTLE_MS = 500;
-const SETTLE_SHARE = 0.1;
+const SETTLE_SHARE = 0.25;
 
 export function settleTime(budgetMs: number): number {
   return Math.min(SETTLE_MS, Math.max(0, budgetMs) * SETTLE_SHARE);
@@ -38,10 +38,8 @@ export async function runStep(clock: Clock, step: Step): Promise<StepReport> {
   const startedAtMs = clock.monotonicMs();
   const budgetMs = Math.max(0, step.endsAtMs - startedAtMs);
   const controller = new AbortController();
-  const abortAfterMs = budgetMs - settleTime(budgetMs);
-  const abortTimer = clock.setTimer(abortAfterMs, () => {
-    controller.abort(new Error(`"${step.name}" did not stop within ${Math.round(abortAfterMs)} ms`));
-  });
+  const settleMs = settleTime(budgetMs);
+  const abortAfterMs = budgetMs - settleMs;
 
   let abandon: () => void = () => undefined;
   const abandoned = new Promise<Ending>((resolve) => {
@@ -49,8 +47,10 @@ export async function runStep(clock: Clock, step: Step): Promise<StepReport> {
       resolve({ outcome: 'abandoned' });
     };
   });
-  const abandonTimer = clock.setTimer(budgetMs, () => {
-    abandon();
+  let timer = clock.setTimer(abortAfterMs, () => {
+    controller.abort(new Error(`"${step.name}" did not stop within ${Math.round(abortAfterMs)} ms`));
+    // Set only now: an event loop that was blocked would otherwise fire both at once, and nothing could be given back.
+    timer = clock.setTimer(settleMs, abandon);
   });
 
   const context: StepContext = {
@@ -58,8 +58,7 @@ export async function runStep(clock: Clock, step: Step): Promise<StepReport> {
     remainingMs: () => Math.max(0, startedAtMs + abortAfterMs - clock.monotonicMs()),
   };
   const { outcome, error } = await Promise.race([attempt(step, context), abandoned]);
-  abortTimer.cancel();
-  abandonTimer.cancel();
+  timer.cancel();
   return {
     name: step.name,
     phase: step.phase,

@@ -1,10 +1,10 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { once } from 'node:events';
-import { type AddressInfo } from 'node:net';
+import { type AddressInfo, type Socket } from 'node:net';
 import { fastify } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLifecycle, type LifecycleOptions } from '../../src/lifecycle/index.js';
-import { waitForEvent } from '../../src/testing/index.js';
+import { createFakeClock, waitForEvent } from '../../src/testing/index.js';
 import { get, rawConnect } from './raw-client.js';
 
 const timeout = 20_000;
@@ -30,6 +30,11 @@ async function serve(handler: RequestListener, given?: LifecycleOptions) {
 
 const responses = (received: string) => received.split('HTTP/1.1 ').slice(1);
 const saysClose = (response: string) => /^connection: close\r$/im.test(response);
+
+/** Resolves when the server has read something from the connection that is not a whole request. */
+async function readFrom(socket: Socket): Promise<void> {
+  while (socket.bytesRead === 0) await new Promise((resolve) => setImmediate(resolve));
+}
 
 const drained = (server: string) => waitForEvent('lifecycle.http-drained', (event) => event.server === server);
 
@@ -105,6 +110,21 @@ describe.concurrent('the drain of an HTTP server', { timeout }, () => {
     expect((await stopping).exitCode).toBe(0);
   });
 
+  it('takes its word back when another request arrives behind one that is not answered yet', async () => {
+    const { handler, arrived, open } = gate();
+    const { server, lifecycle, port } = await serve(handler, { lameDuckMs: 300 });
+    const client = await rawConnect(port);
+    client.send(get('/1'));
+    await arrived;
+    const stopping = lifecycle.stop();
+    client.send(get('/2'));
+    await once(server, 'request');
+    open();
+    expect(await client.ended).toBe('fin');
+    expect(responses(client.received()).map(saysClose)).toEqual([false, true]);
+    expect((await stopping).exitCode).toBe(0);
+  });
+
   it('waits for a request that has arrived in part, head or body', async () => {
     const { lifecycle, port } = await serve((request, response) => {
       let body = '';
@@ -129,13 +149,18 @@ describe.concurrent('the drain of an HTTP server', { timeout }, () => {
   });
 
   it('answers 408 to a request that is still half-way at the deadline', async () => {
-    const { lifecycle, port } = await serve((_, response) => response.end(), { httpDrainMs: 2_000 });
+    const clock = createFakeClock();
+    const { server, lifecycle, port } = await serve((_, response) => response.end(), { httpDrainMs: 2_000, clock });
+    const accepted = once(server, 'connection') as Promise<[Socket]>;
     const client = await rawConnect(port);
     client.send('GET /half HTTP/1.1\r\nHos');
-    const report = await lifecycle.stop();
+    const [socket] = await accepted;
+    await readFrom(socket);
+    const stopping = lifecycle.stop();
+    await clock.advance(1_500);
     expect(await client.ended).toBe('fin');
     expect(client.received()).toContain('408 Request Timeout');
-    expect(report).toMatchObject({ exitCode: 0, http: [{ cut: 0, timedOut: 1 }] });
+    expect(await stopping).toMatchObject({ exitCode: 0, http: [{ cut: 0, timedOut: 1 }] });
   });
 
   it('delivers an answer that was given before the body of the request had arrived', async () => {
@@ -163,21 +188,29 @@ describe.concurrent('the drain of an HTTP server', { timeout }, () => {
       { lingerMs: 1_000 },
     );
     const client = await rawConnect(port, { stay: true });
+    client.send(get('/first'));
+    await client.sees('200 OK');
     const stopping = lifecycle.stop();
     expect(await client.ended).toBe('fin');
     client.send(get('/crossed'));
     expect(await stopping).toMatchObject({ exitCode: 0, http: [{ requests: 0, lateAfterFin: 1 }] });
-    expect(seen).toEqual([]);
+    expect(seen).toEqual(['/first']);
   });
 
   it('R-SHUT-CFG-2 cuts what is left at the deadline, and counts it', async () => {
     const { handler, arrived } = gate();
-    const { lifecycle, port } = await serve(handler, { httpDrainMs: 1_000 });
+    const clock = createFakeClock();
+    const { lifecycle, port } = await serve(handler, { httpDrainMs: 2_000, clock });
     const client = await rawConnect(port);
     client.send(get('/never'));
     await arrived;
-    const report = await lifecycle.stop();
-    expect(report).toMatchObject({ exitCode: 124, http: [{ cut: 1 }], steps: [{ name: 'http', outcome: 'forced' }] });
+    const stopping = lifecycle.stop();
+    await clock.advance(1_500);
+    expect(await stopping).toMatchObject({
+      exitCode: 124,
+      http: [{ cut: 1 }],
+      steps: [{ name: 'http', outcome: 'forced' }],
+    });
   });
 
   it('closes a server that never listened, and one that was closed before', async () => {

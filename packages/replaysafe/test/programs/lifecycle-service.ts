@@ -79,8 +79,10 @@ const server = createServer((request, response) => {
       mark('slow request');
       return;
     case '/download':
-      response.end(Buffer.alloc(Number(url.searchParams.get('bytes')), 'x'));
-      mark('download request');
+      setImmediate(() => {
+        response.end(Buffer.alloc(Number(url.searchParams.get('bytes')), 'x'));
+        mark('download request');
+      });
       return;
     case '/crash':
       setImmediate(() => {
@@ -96,6 +98,11 @@ const server = createServer((request, response) => {
 });
 
 lifecycle.server(server);
+// Nobody uses it: its drain shows how long a quiet line takes.
+lifecycle.server(createServer(), { name: 'unused' });
+onEvent('lifecycle.http-drained', (event) => {
+  mark(`drained ${event.server}`);
+});
 lifecycle.relay(resource('relay'));
 lifecycle.consumer(resource('consumer'));
 lifecycle.producer(resource('producer'));
