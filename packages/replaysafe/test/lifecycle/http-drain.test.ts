@@ -2,21 +2,24 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { once } from 'node:events';
 import { type AddressInfo, type Socket } from 'node:net';
 import { fastify } from 'fastify';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createLifecycle, type LifecycleOptions } from '../../src/lifecycle/index.js';
 import { createFakeClock, waitForEvent } from '../../src/testing/index.js';
 import { get, rawConnect } from './raw-client.js';
 
 const timeout = 20_000;
 
+const servers = new Set<Server>();
+afterAll(() => {
+  for (const server of servers) server.closeAllConnections();
+});
+
 /** Generous ends, since they cost nothing where the line falls quiet; each test that waits for one sets its own. */
 function lifecycleFor(server: Server, given: LifecycleOptions = {}) {
   const lifecycle = createLifecycle({ lameDuckMs: 0, httpDrainMs: 10_000, quietMs: 100, lingerMs: 50, ...given });
   lifecycle.server(server);
   lifecycle.started();
-  onTestFinished(() => {
-    server.closeAllConnections();
-  });
+  servers.add(server);
   return lifecycle;
 }
 
