@@ -144,24 +144,25 @@ export function isUpgraded(connection: Connection): boolean {
   return (connection.socket as { parser?: unknown }).parser === null;
 }
 
-/** A line that never falls silent is not waited for longer than this many turns of the event loop. */
-const MOST_TURNS = 1_000;
-
 /**
  * Closes the listener and nothing else. `http.Server.close()` would also destroy the sockets that are idle at this
  * instant, and with them the requests on their way, and cut responses that were ended but not sent yet.
  *
  * Closing a listener resets the connections that wait to be accepted. Node accepts one in each turn of its loop, so it is
- * done behind a turn in which there was none to accept, nor a response that makes its client connect anew.
+ * done behind a turn in which there was none to accept, nor a response that makes its client connect anew. Where no
+ * such turn comes, it is done when `mayWait` says so.
  */
-export async function closeListener(server: HttpServer, connections: Connections): Promise<void> {
+export async function closeListener(
+  server: HttpServer,
+  connections: Connections,
+  mayWait: () => boolean,
+): Promise<void> {
   let before: number;
-  let turns = 0;
   await turn();
   do {
     before = connections.happenings();
     await turn();
-  } while (connections.happenings() > before && ++turns < MOST_TURNS);
+  } while (connections.happenings() > before && mayWait());
   NetServer.prototype.close.call(server);
 }
 

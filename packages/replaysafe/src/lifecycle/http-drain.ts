@@ -1,5 +1,6 @@
 import { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { emit } from '../events.js';
 import { pause, type Clock } from '../ports/clock.js';
 import { farewell } from './farewell.js';
@@ -119,6 +120,8 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
   };
 
   const hold = (socket: Socket): void => {
+    // What a TLS socket has decrypted already would not come out again when it is resumed.
+    if (socket instanceof TLSSocket) return;
     held.add(socket);
     // Behind Node's own listener for the connection, which is what makes a pause stop the reading.
     queueMicrotask(() => {
@@ -135,7 +138,7 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
     holding = true;
     const untilMs = context.remainingMs() / 2;
     await until(context.deadline, () => isSilent() || context.remainingMs() <= untilMs);
-    await closeListener(server, connections);
+    await closeListener(server, connections, () => context.remainingMs() > untilMs / 2);
     holding = false;
     for (const socket of held) socket.resume();
     held.clear();
@@ -201,7 +204,7 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
       begin();
       const lastAnswersMs = Math.min(LAST_ANSWERS_MS, remainingMs() * LAST_ANSWERS_SHARE);
       await until(deadline, () => isQuiet() || remainingMs() <= lastAnswersMs);
-      if (isQuiet()) await closeListener(server, connections);
+      if (isQuiet()) await closeListener(server, connections, () => remainingMs() > lastAnswersMs);
       else await closeBehindNewcomers(context);
       await until(deadline, isQuiet);
       force();
