@@ -107,7 +107,7 @@ export default tseslint.config(
   },
   // Tests reach into values whose shape they assert.
   {
-    files: ['**/test/**', '**/*.test.ts'],
+    files: ['**/test/**', '**/*.test.ts', 'bench/**'],
     rules: { '@typescript-eslint/no-non-null-assertion': 'off', '@typescript-eslint/require-await': 'off' },
   },
   { files: ['**/*.js', '**/*.mjs'], extends: [tseslint.configs.disableTypeChecked] },
