@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, connect, type Server, type Socket } from 'node:net';
-import { ProxyFlow, type Verdict } from './proxy-flow.js';
+import { ProxyFlow, reset, type Verdict } from './proxy-flow.js';
 
 /** Where a proxy connects to. */
 export interface Target {
@@ -86,8 +86,8 @@ export class ProxiedConnection {
   cut(): void {
     this.#toServer.discard();
     this.#toClient.discard();
-    this.#client.resetAndDestroy();
-    this.#server.resetAndDestroy();
+    reset(this.#client);
+    reset(this.#server);
   }
 
   /** @internal */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import { withFreshPorts } from './free-port.js';
 import { kafkaCommands, type KafkaPorts } from './kafka-commands.js';
@@ -169,13 +170,36 @@ export interface NewTopic {
   readonly partitions?: number;
 }
 
+const leadersWithinMs = 10_000;
+
+/** A topic that was just made is not known everywhere in the broker at once: asked too early, it says there is none. */
+const leadersKnown = async (admin: kafkajs.Admin, topics: readonly string[]): Promise<void> => {
+  const until = performance.now() + leadersWithinMs;
+  for (;;) {
+    try {
+      const { topics: found } = await admin.fetchTopicMetadata({ topics: [...topics] });
+      if (found.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return;
+      if (performance.now() > until) throw new Error(`No leader for every partition of ${topics.join(', ')}`);
+    } catch (error) {
+      const { type } = error as { type?: string };
+      const early = type === 'UNKNOWN_TOPIC_OR_PARTITION' || type === 'LEADER_NOT_AVAILABLE';
+      if (!early || performance.now() > until) throw error;
+    }
+    await sleep(20);
+  }
+};
+
 /** Creates topics that are not there yet, and waits until their partitions have a leader. */
 export const createTopics = async (brokers: string, topics: readonly NewTopic[]): Promise<void> => {
-  await withAdmin(brokers, (admin) =>
-    admin.createTopics({
+  await withAdmin(brokers, async (admin) => {
+    await admin.createTopics({
       topics: topics.map(({ topic, partitions = 1 }) => ({ topic, numPartitions: partitions })),
-      waitForLeaders: true,
+      waitForLeaders: false,
       timeout: 10_000,
-    }),
-  );
+    });
+    await leadersKnown(
+      admin,
+      topics.map(({ topic }) => topic),
+    );
+  });
 };

@@ -10,6 +10,17 @@ type Item =
 /** Bytes we take from one side before the other has taken them; above it the sender feels the slow reader. */
 const aheadBytes = 1024 * 1024;
 
+/**
+ * Sends a RST. While the FIN of an earlier `end()` is on its way out the system refuses that (EINVAL), and Node then neither
+ * closes the socket nor tells that it did not: the RST has to wait for the FIN.
+ */
+export const reset = (socket: Socket): void => {
+  if (!socket.writableEnded || socket.writableFinished) socket.resetAndDestroy();
+  // A peer that does not read would keep the FIN from going out for ever.
+  else if (socket.writableLength > 0) socket.destroy();
+  else socket.once('finish', () => socket.resetAndDestroy());
+};
+
 /** What a flow asks of its surroundings at each arrival. */
 export interface FlowRules {
   delayMs(): number;
@@ -114,7 +125,7 @@ export class ProxyFlow {
     } else if (item.kind === 'fin') {
       this.#to.end();
     } else {
-      this.#to.resetAndDestroy();
+      reset(this.#to);
     }
   }
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type FaultProxy, match, startFaultProxy } from '../src/index.js';
+import { reset } from '../src/proxy-flow.js';
 
 /** One side of a connection, with all that came in on it, in order: text, 'FIN', an error code, 'CLOSED'. */
 class Side {
@@ -87,7 +88,7 @@ describe('without a fault', () => {
 
   it('carries a RST of the client to the server as a RST', async () => {
     const { client, server } = await open();
-    client.socket.resetAndDestroy();
+    reset(client.socket);
     await server.saw('ECONNRESET');
   });
 
@@ -284,6 +285,15 @@ describe('withheld replies', () => {
     await server.saw('"hello"');
     expect(client.seen).toEqual([]);
   });
+});
+
+it('closes a socket that is to be reset while its FIN is on the way', async () => {
+  const { client, server: peer } = await open();
+  const closed = once(client.socket, 'close');
+  client.socket.end();
+  reset(client.socket);
+  await closed;
+  await peer.saw('ECONNRESET');
 });
 
 it('stops under open connections, and twice', async () => {
