@@ -41,9 +41,7 @@ export function killAt(
     seen += 1;
     if (seen !== nth) return;
     if (options.marker !== undefined && !claimMarker(options.marker)) return;
-    // Synchronous on purpose: a stream's buffer would die with the process.
-    writeSync(2, `replaysafe-crashkit: ${signal} at ${event}:${String(nth)}, pid ${String(process.pid)}\n`);
-    process.kill(process.pid, signal);
+    killHere({ event, nth, signal });
   });
   return {
     cancel: () => {
@@ -60,6 +58,13 @@ export function parseKillPoint(text: string): KillPoint {
   const [event = '', nth = '1', signal = 'SIGKILL', ...rest] = text.split(':');
   if (rest.length > 0) throw new RangeError(`"${text}" is not <event>[:<nth>[:<signal>]]`);
   return checkKillPoint({ event: event as EventName, nth: Number(nth), signal: signal as KillSignal });
+}
+
+/** @internal Says so on stderr, and sends this process the signal. */
+export function killHere({ event, nth, signal }: KillPoint): void {
+  // Synchronous on purpose: a stream's buffer would die with the process.
+  writeSync(2, `replaysafe-crashkit: ${signal} at ${event}:${String(nth)}, pid ${String(process.pid)}\n`);
+  process.kill(process.pid, signal);
 }
 
 function checkKillPoint(point: KillPoint): KillPoint {

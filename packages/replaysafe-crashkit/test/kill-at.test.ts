@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { killAt, parseKillPoint } from '../src/index.js';
+import { killAt, parseKillPoint, readKillList, writeKillList } from '../src/index.js';
 
 const program = fileURLToPath(new URL('programs/three-events.ts', import.meta.url));
 const preload = new URL('../src/preload.ts', import.meta.url).href;
@@ -47,6 +47,32 @@ describe('killAt', { timeout: 20_000 }, () => {
 
   test('leaves a process alone that is told nothing', async () => {
     expect(await run({ REPLAYSAFE_KILL_AT: '' })).toMatchObject({ code: 0, signal: null });
+  });
+});
+
+describe('a kill list', { timeout: 20_000 }, () => {
+  test('is worked off line by line, over one process after another', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'crashkit-'));
+    const list = join(folder, 'list');
+    const env = { REPLAYSAFE_KILL_LIST: list };
+    try {
+      writeKillList(list, ['outbox.marked:5:SIGKILL', 'outbox.claimed']);
+      expect((await run(env)).lines).toHaveLength(6);
+      const second = await run(env);
+      expect(second.lines).toEqual(['before 1', 'after 1', 'before 2']);
+      expect(second.stderr).toContain('SIGKILL at outbox.marked:1, pid');
+      // The next line is of another event.
+      expect((await run(env)).lines).toHaveLength(6);
+      expect(readKillList(list)).toEqual(['outbox.claimed']);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test('holds nothing that is no kill point', () => {
+    expect(() => {
+      writeKillList(join(tmpdir(), 'never-written'), ['outbox.nothing']);
+    }).toThrow(RangeError);
   });
 });
 
