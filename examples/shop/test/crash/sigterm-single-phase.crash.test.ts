@@ -1,0 +1,3 @@
+import { runKillPoints } from './run-kill-points.js';
+
+runKillPoints('single-phase', 'SIGTERM');
