@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { GUARDS, isGuard, type Guard } from '../service/guards.js';
 
 export interface DemoOptions {
-  /** How long orders are placed and processes killed. Default 45, with a guard off 16. */
+  /** How long orders are placed and processes killed. Default 45, with a guard off 14. */
   readonly seconds: number;
   readonly seed: number;
   readonly json: boolean;
@@ -36,7 +36,7 @@ export function parseDemoOptions(args: readonly string[], randomSeed: () => numb
     throw new Error(`--unsafe must be one of ${Object.keys(GUARDS).join(', ')}, not "${values.unsafe}"`);
   }
   return {
-    seconds: whole('--seconds', values.seconds, values.unsafe === undefined ? 45 : 16, 1, 86_400),
+    seconds: whole('--seconds', values.seconds, values.unsafe === undefined ? 45 : 14, 1, 86_400),
     seed: values.seed === undefined ? randomSeed() : whole('--seed', values.seed, 0, 0, 4_294_967_295),
     json: values.json,
     unsafe: values.unsafe,

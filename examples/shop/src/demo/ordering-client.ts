@@ -6,8 +6,8 @@ import { createHttpClient, type HttpClient, type HttpResponse } from 'replaysafe
 import { Balancer } from './balancer.js';
 import type { SeededRandom } from './seeded-random.js';
 
-const MOST_OPEN_ORDERS = 200;
-const TRY_TIMEOUT_MS = 3_000;
+const MOST_OPEN_ORDERS = 64;
+const TRY_TIMEOUT_MS = 4_000;
 const WAIT_BETWEEN_TRIES_MS = [50, 400] as const;
 /** About as long as an order takes: some are cut before the work, some after it. */
 const LOST_AFTER_MS = [1, 15] as const;
@@ -61,7 +61,7 @@ export class OrderingClient {
         createHttpClient({
           name: 'orders',
           baseUrl,
-          timeouts: { connectMs: 500, headersMs: 2_000, bodyMs: 2_000, totalMs: TRY_TIMEOUT_MS },
+          timeouts: { connectMs: 500, headersMs: 3_000, bodyMs: 3_000, totalMs: TRY_TIMEOUT_MS },
           connections: MOST_OPEN_ORDERS,
         }),
       ]),

@@ -17,7 +17,7 @@ import type { Screen } from './screen.js';
 import { SeededRandom } from './seeded-random.js';
 import { switchedOff, weatherFor } from './weather.js';
 
-const ANSWER_WITHIN_MS = { safe: 20_000, unsafe: 6_000 };
+const ANSWER_WITHIN_MS = { safe: 20_000, unsafe: 5_000 };
 const SHOW_EVERY_MS = 250;
 /** Short, since what the demo looks at is kills; a real service behind a balancer wants the default. */
 const LAME_DUCK_MS = 500;
@@ -143,7 +143,7 @@ async function play(parts: Play): Promise<DemoOutcome | undefined> {
       reader,
       lag,
       // Without a guard what is missing stays missing; then it is enough that the group had time to come back.
-      { withinMs: 60_000, quietMs: unsafe ? sessionMs + 2_000 : 15_000 },
+      { withinMs: 60_000, quietMs: unsafe ? sessionMs + 1_500 : 15_000 },
       (progress) => {
         show.progress = progress;
       },

@@ -18,7 +18,7 @@ describe('the options of the demo', () => {
   });
 
   test('let a run without a guard end within 30 seconds', () => {
-    expect(parse('--unsafe=offset-first')).toMatchObject({ seconds: 16 });
+    expect(parse('--unsafe=offset-first')).toMatchObject({ seconds: 14 });
   });
 
   test.each([
