@@ -93,10 +93,14 @@ export function oneOf<const Choice extends string>(
   });
 }
 
-/** An object or function that the caller hands over, checked for the methods that are going to be called. */
+/**
+ * An object or function that the caller hands over, checked for the methods that are going to be called. `hint` may say
+ * what to do about an object that lacks some of them.
+ */
 export function port<Shape extends object>(
   methods: readonly (keyof Shape & string)[],
   fallback?: Shape,
+  hint?: (given: object) => string | undefined,
 ): OptionReader<Shape> {
   return reader(fallback, (given) => {
     const candidate = given as Record<string, unknown> | null;
@@ -105,7 +109,9 @@ export function port<Shape extends object>(
         ? methods
         : methods.filter((method) => typeof candidate[method] !== 'function');
     if (missing.length > 0 || candidate === null || typeof candidate !== 'object') {
-      throw invalid(`must be an object with ${missing.map((method) => `${method}()`).join(', ')}`, given);
+      const advice = candidate !== null && typeof candidate === 'object' ? hint?.(candidate) : undefined;
+      const rule = `must be an object with ${missing.map((method) => `${method}()`).join(', ')}`;
+      throw invalid(advice === undefined ? rule : `${rule} (${advice})`, given);
     }
     return given as Shape;
   });
@@ -144,7 +150,12 @@ function reader<Out>(fallback: Out | undefined, read: (given: unknown) => Out): 
 
 function invalid(rule: string, given: unknown): Complaint {
   // Only scalars are shown: an object may hold a password.
-  const shown = given === null || typeof given !== 'object' ? String(given) : `an object`;
+  const shown =
+    typeof given === 'string'
+      ? JSON.stringify(given)
+      : given === null || typeof given !== 'object'
+        ? String(given)
+        : 'an object';
   return new Complaint('RS_OPTION_INVALID', `${rule}, not ${shown}`);
 }
 

@@ -13,6 +13,7 @@ import {
   text,
   type OptionReader,
 } from '../src/options.js';
+import { poolHint, type SqlPort } from '../src/ports/sql.js';
 
 /** The error that reading throws. */
 function refusal(work: () => unknown, code: ErrorCode): string {
@@ -71,6 +72,7 @@ test('whole numbers have bounds, and stay below what a timer can wait', () => {
   expect([read(option, undefined), read(option, 1), read(option, 10)]).toEqual([5, 1, 10]);
   for (const given of [0, 11, 1.5, NaN, Infinity, '5', null]) invalid(option, given);
   expect(invalid(option, 11)).toContain('must be a whole number from 1 to 10, not 11');
+  expect(invalid(option, '3')).toContain('not "3"');
   invalid(integer({ default: 0 }), 2 ** 31);
   invalid(integer({ default: 0 }), -1);
 });
@@ -101,6 +103,14 @@ test('a port is asked for the methods that will be called', () => {
   expect(read(option, logger)).toBe(logger);
   expect(invalid(option, { info: logger.info })).toContain('must be an object with warn()');
   invalid(option, null);
+});
+
+test('a port may say what to do about what it was given instead', () => {
+  const option = port<SqlPort>(['query', 'transaction'], undefined, poolHint);
+  const pool = { connect: () => undefined, query: () => undefined };
+  expect(invalid(option, pool)).toContain('must be an object with transaction() (wrap the pool: fromPg(pool)), not an');
+  expect(invalid(option, { query: pool.query })).not.toContain('fromPg');
+  for (const given of [null, 'pool', []]) invalid(option, given);
 });
 
 test('a refusal never shows what an object holds', () => {

@@ -2,7 +2,7 @@ import { callback, custom, integer, oneOf, optional, port, text } from '../optio
 import { systemClock, type Clock } from '../ports/clock.js';
 import { silentLogger, type Logger } from '../ports/logger.js';
 import { systemRandom, type Random } from '../ports/random.js';
-import type { SqlPort } from '../ports/sql.js';
+import { poolHint, type SqlPort } from '../ports/sql.js';
 import type { StopSignals } from '../ports/stop.js';
 import type { HttpRequest, RouteOptions } from './http.js';
 import { refuseStoredHeaders } from './stored-answer.js';
@@ -56,7 +56,7 @@ const isReusedStatus = (given: unknown): string | undefined =>
 
 export const idempotencyOptions = <Tx>() =>
   ({
-    sql: port<SqlPort<Tx>>(['query', 'transaction']),
+    sql: port<SqlPort<Tx>>(['query', 'transaction'], undefined, poolHint),
     scope: custom<'single-tenant' | ScopeResolver>(isScope),
     schema: text({ default: 'replaysafe', pattern: /^[a-z_][a-z0-9_]{0,62}$/ }),
     waitMs: integer({ default: 1_000, max: 10_000 }),

@@ -179,8 +179,9 @@ class BatchWork<Tx, Prepared> {
     this.#work.attempts.set(item.record, item.attempts);
     // A new attempt asks anew: what was prepared may be what the handler chokes on.
     if (item.preparation.state === 'ready') item.preparation = { state: 'none' };
-    this.#report(error, item.attempts, false, item);
-    if (afterAttempt(item.attempts, maxAttempts, deadLetters) === 'park') {
+    const next = afterAttempt(item.attempts, maxAttempts, deadLetters);
+    this.#report(error, item.attempts, false, item, { maxAttempts, last: next === 'park' });
+    if (next === 'park') {
       item.surrender = { code: 'RS_INBOX_ATTEMPTS_EXHAUSTED', error };
       return;
     }
@@ -241,7 +242,13 @@ class BatchWork<Tx, Prepared> {
     this.#waiting(undefined);
   }
 
-  #report(error: unknown, attempt: number, infrastructure: boolean, item: Item | undefined): void {
+  #report(
+    error: unknown,
+    attempt: number,
+    infrastructure: boolean,
+    item: Item | undefined,
+    counted?: { readonly maxAttempts: number; readonly last: boolean },
+  ): void {
     const shown = errorText(error);
     this.#work.options.logger.warn(
       {
@@ -249,9 +256,12 @@ class BatchWork<Tx, Prepared> {
         ...(item === undefined ? {} : { offset: item.record.offset.toString(), eventId: item.content.id }),
         error: shown,
         attempt,
+        ...(counted === undefined ? {} : { maxAttempts: counted.maxAttempts }),
         infrastructure,
       },
-      'a batch or an event failed and will be tried again',
+      counted?.last === true
+        ? 'an event failed in its last attempt'
+        : 'a batch or an event failed and will be tried again',
     );
     emit('inbox.failed', { ...this.#where(), error, attempt, infrastructure });
     this.#waiting({ failures: attempt, infrastructure, error: shown });

@@ -5,7 +5,7 @@ import { systemClock, type Clock } from '../ports/clock.js';
 import type { Enqueue, OutboxEvent } from '../ports/enqueue.js';
 import { silentLogger, type Logger } from '../ports/logger.js';
 import { systemRandom, type Random } from '../ports/random.js';
-import type { SqlPort, SqlTransaction } from '../ports/sql.js';
+import { poolHint, type SqlPort, type SqlTransaction } from '../ports/sql.js';
 import type { StopSignals } from '../ports/stop.js';
 import { eventIdHeader, type InboxEvent } from './event.js';
 
@@ -128,7 +128,7 @@ export function parseConsumerOptions<Tx, Prepared>(given: ConsumerOptions<Tx, Pr
   const parsed = parseOptions(
     DOOR,
     {
-      sql: port<SqlPort<Tx>>(['query', 'transaction', 'join']),
+      sql: port<SqlPort<Tx>>(['query', 'transaction', 'join'], undefined, poolHint),
       subscriber: port<Subscriber>(['start', 'stop', 'health']),
       consumer: text({ pattern: NAME }),
       topics: custom<readonly string[]>(topicsComplaint),

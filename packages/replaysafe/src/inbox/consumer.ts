@@ -75,13 +75,14 @@ export function createConsumer<Tx = unknown, Prepared = undefined>(given: Consum
   };
 
   const begin = async (stopping: AbortSignal, deadline: AbortSignal): Promise<void> => {
+    const stopped = (): boolean => stopping.aborted;
     try {
       await bounded(clock, () => work.processed.assertPresent(), stopping);
     } catch (error) {
       if (hasCode(error, 'RS_MIGRATE_PENDING')) throw error;
       logger.warn({ consumer, error: errorText(error) }, 'the database does not answer yet; the consumer waits for it');
     }
-    if (stopping.aborted) return;
+    if (stopped()) return;
     await subscriber.start({
       group: options.group,
       topics: options.topics,
@@ -89,6 +90,8 @@ export function createConsumer<Tx = unknown, Prepared = undefined>(given: Consum
       maxBatch: options.batchSize,
       onBatch: (batch) => onBatch(batch, stopping, deadline),
     });
+    // A subscriber that is stopped while it joins may end its start like any other.
+    if (stopped()) return;
     logger.info({ consumer, group: options.group, topics: options.topics }, 'the consumer has started');
   };
 

@@ -27,7 +27,7 @@ export function firstBytes(text: string, longest: number): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/** One line about whatever was thrown, fit to be stored. Never throws, whatever the value does when it is looked at. */
+/** One line about whatever was thrown and what caused it, fit to be stored. Never throws, whatever the value does when it is looked at. */
 export function errorText(error: unknown): string {
   let text: string;
   try {
@@ -41,5 +41,21 @@ export function errorText(error: unknown): string {
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return typeof error === 'string' ? error : `thrown: ${String(error)}`;
   const state = sqlState(error);
-  return `${error.name}: ${state === undefined ? '' : `[${state}] `}${error.message.slice(0, 2 * LONGEST)}`;
+  let text = `${error.name}: ${state === undefined ? '' : `[${state}] `}${messageOf(error)}`;
+  let { cause } = error;
+  for (let depth = 0; cause instanceof Error && depth < 3; depth++) {
+    // A parser's complaint quotes what it read, which may be a payload.
+    if (cause instanceof SyntaxError) break;
+    const message = messageOf(cause);
+    if (!text.includes(message)) text += `: ${message}`;
+    cause = cause.cause;
+  }
+  return text;
+}
+
+/** Node tells a host with several addresses that all refuse by an error without a message: then those of its parts. */
+function messageOf(error: Error): string {
+  const parts = error.message === '' && error instanceof AggregateError ? (error.errors as readonly unknown[]) : [];
+  const texts = parts.slice(0, 3).flatMap((part) => (part instanceof Error ? [part.message] : []));
+  return (texts.length > 0 ? texts.join(', ') : error.message).slice(0, 2 * LONGEST);
 }

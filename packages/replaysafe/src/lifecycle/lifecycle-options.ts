@@ -1,9 +1,10 @@
 import { boolean, custom, integer, optional, port, text } from '../options.js';
 import { systemClock, type Clock } from '../ports/clock.js';
-import { silentLogger, type Logger } from '../ports/logger.js';
+import { type Logger } from '../ports/logger.js';
 import { systemRandom, type Random } from '../ports/random.js';
 import { type PeriodicJob } from '../ports/stop.js';
 import { BUDGET_OPTIONS } from './budget.js';
+import { stderrLogger } from './stderr-logger.js';
 
 /** The options of `createLifecycle`; the times of its budget are described at {@link BUDGET_OPTIONS}. */
 export interface LifecycleOptions {
@@ -37,6 +38,7 @@ export interface LifecycleOptions {
   readonly checkCacheMs?: number;
   /** How long a readiness check may take. Default 2 s. */
   readonly checkTimeoutMs?: number;
+  /** Default: warnings and errors go to stderr, nothing else is written. */
   readonly logger?: Logger;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -49,7 +51,7 @@ export const LIFECYCLE_OPTIONS = {
   lingerMs: integer({ default: 200 }),
   checkCacheMs: integer({ default: 1_000 }),
   checkTimeoutMs: integer({ default: 2_000, min: 1 }),
-  logger: port<Logger>(['debug', 'info', 'warn', 'error'], silentLogger),
+  logger: port<Logger>(['debug', 'info', 'warn', 'error'], stderrLogger),
   clock: port<Clock>(['now', 'monotonicMs', 'setTimer'], systemClock),
   random: port<Random>(['next'], systemRandom),
 } as const;

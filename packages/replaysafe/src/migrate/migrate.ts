@@ -2,7 +2,7 @@ import { ReplaysafeError } from '../errors.js';
 import { emit } from '../events.js';
 import { optional, parseOptions, port, custom, schemaName } from '../options.js';
 import { silentLogger, type Logger } from '../ports/logger.js';
-import { isContentionState, sqlState, type SqlPort, type SqlTransaction } from '../ports/sql.js';
+import { isContentionState, poolHint, sqlState, type SqlPort, type SqlTransaction } from '../ports/sql.js';
 import type { StopSignals } from '../ports/stop.js';
 import { readMigrations, type MigrationFile } from './files.js';
 import { migrateSql, migrationText } from './sql.js';
@@ -24,6 +24,8 @@ const LOCK_WAIT_MS = 5_000;
 /** Bound of one file's text, in milliseconds: an index on a large table takes its time. */
 const STATEMENT_MS = 1_800_000;
 
+const SQL_OPTION = { sql: port<SqlPort>(['query', 'transaction'], undefined, poolHint) };
+
 const MIGRATE_OPTIONS = {
   schema: schemaName(),
   logger: port<Logger>(['info'], silentLogger),
@@ -41,12 +43,13 @@ const MIGRATE_OPTIONS = {
  * @throws RS_MIGRATE_NEWER_SCHEMA when a newer version has applied a breaking migration
  * @throws RS_MIGRATE_CHANGED when an applied file has another text now
  * @throws RS_MIGRATE_FAILED when a file cannot be applied; it is rolled back, the files before it stay applied
- * @throws RS_MIGRATE_STOPPING, RS_SQL_UNAVAILABLE, RS_TX_DEADLINE
+ * @throws RS_MIGRATE_STOPPING, RS_SQL_UNAVAILABLE, RS_TX_DEADLINE, RS_OPTION_UNKNOWN, RS_OPTION_INVALID
  */
 export async function migrate(
   sql: SqlPort,
   options?: MigrateOptions,
 ): Promise<{ readonly applied: readonly string[] }> {
+  parseOptions('migrate', SQL_OPTION, { sql });
   const { schema, logger, signals } = parseOptions('migrate', MIGRATE_OPTIONS, options);
   const files = await readMigrations();
   const applied: string[] = [];

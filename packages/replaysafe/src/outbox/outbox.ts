@@ -2,7 +2,7 @@ import { ReplaysafeError } from '../errors.js';
 import { emit } from '../events.js';
 import { oneOf, parseOptions, port, schemaName } from '../options.js';
 import { type Enqueue, type OutboxEvent } from '../ports/enqueue.js';
-import { type SqlExecutor, type SqlPort, sqlState, type SqlTransaction } from '../ports/sql.js';
+import { poolHint, type SqlExecutor, type SqlPort, sqlState, type SqlTransaction } from '../ports/sql.js';
 import { encodeEvent, type EventRow } from './event.js';
 import { outboxSql, type OutboxSql } from './sql.js';
 
@@ -58,7 +58,7 @@ export function createOutbox<Tx>(options: OutboxOptions<Tx>): Outbox<Tx> {
   const { sql, schema, duplicateId } = parseOptions(
     'createOutbox',
     {
-      sql: port<SqlPort<Tx>>(SQL_PORT_METHODS),
+      sql: port<SqlPort<Tx>>(SQL_PORT_METHODS, undefined, poolHint),
       schema: schemaName(),
       duplicateId: oneOf(['refuse', 'ignore'], 'refuse'),
     },

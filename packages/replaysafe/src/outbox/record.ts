@@ -11,11 +11,18 @@ export interface Settled {
   readonly settlement: Settlement;
 }
 
+/** A row that was not published, and what is said of it. */
+interface Told {
+  readonly id: string;
+  readonly topic: string;
+  readonly error: string;
+}
+
 /** What has been written: only what the database has confirmed. */
 export interface Recorded {
   readonly published: readonly string[];
-  readonly failed: readonly { readonly id: string; readonly outcome: FailedSettlement['outcome'] }[];
-  readonly dead: readonly { readonly id: string; readonly reason: DeadReason }[];
+  readonly failed: readonly (Told & { readonly outcome: FailedSettlement['outcome'] })[];
+  readonly dead: readonly (Told & { readonly reason: DeadReason })[];
   readonly released: readonly string[];
   /** Rows that were not ours any more. */
   readonly fenced: number;
@@ -33,11 +40,11 @@ export async function recordBatch(
 ): Promise<Recorded> {
   const published: string[] = [];
   const released: string[] = [];
-  const failures: { id: string; settlement: Extract<Settlement, { kind: 'failed' | 'dead' }> }[] = [];
+  const failures: { id: string; topic: string; settlement: Extract<Settlement, { kind: 'failed' | 'dead' }> }[] = [];
   for (const { row, settlement } of batch) {
     if (settlement.kind === 'published') published.push(row.id);
     else if (settlement.kind === 'released') released.push(row.id);
-    else failures.push({ id: row.id, settlement });
+    else failures.push({ id: row.id, topic: row.topic, settlement });
   }
   const write = async (statement: string, list: string): Promise<ReadonlySet<string>> => {
     const { rows } = await executor.query<{ id: string }>(statement, [list, claimToken]);
@@ -57,10 +64,12 @@ export async function recordBatch(
   const kept = failures.filter(({ id }) => failed.has(id));
   return {
     published: published.filter((id) => marked.has(id)),
-    failed: kept.flatMap(({ id, settlement }) =>
-      settlement.kind === 'failed' ? [{ id, outcome: settlement.outcome }] : [],
+    failed: kept.flatMap(({ id, topic, settlement }) =>
+      settlement.kind === 'failed' ? [{ id, topic, outcome: settlement.outcome, error: settlement.error }] : [],
     ),
-    dead: kept.flatMap(({ id, settlement }) => (settlement.kind === 'dead' ? [{ id, reason: settlement.reason }] : [])),
+    dead: kept.flatMap(({ id, topic, settlement }) =>
+      settlement.kind === 'dead' ? [{ id, topic, reason: settlement.reason, error: settlement.error }] : [],
+    ),
     released: released.filter((id) => freed.has(id)),
     fenced: batch.length - marked.size - failed.size - freed.size,
   };
@@ -86,12 +95,18 @@ function asJson({
 export function announce(relay: string, mode: RelayModeName, recorded: Recorded, logger: Logger): void {
   const { published, released, fenced } = recorded;
   if (published.length > 0) emit('outbox.marked', { relay, ids: published, mode });
-  for (const [outcome, ids] of grouped(recorded.failed, ({ outcome }) => outcome)) {
-    logger.info({ relay, outcome, count: ids.length }, 'events were not accepted and will be tried again');
+  for (const [outcome, entries] of grouped(recorded.failed, ({ outcome }) => outcome)) {
+    const ids = entries.map(({ id }) => id);
+    const fields = { relay, outcome, count: ids.length, ...summary(entries) };
+    logger.warn(fields, 'events were not accepted and will be tried again');
     emit('outbox.failed', { relay, ids, outcome });
   }
-  for (const [reason, ids] of grouped(recorded.dead, ({ reason }) => reason)) {
-    logger.error({ relay, reason, ids }, 'events were given up on; they stay in the outbox as DEAD');
+  for (const [reason, entries] of grouped(recorded.dead, ({ reason }) => reason)) {
+    const ids = entries.map(({ id }) => id);
+    logger.error(
+      { relay, reason, ids, ...summary(entries) },
+      'events were given up on; they stay in the outbox as DEAD',
+    );
     emit('outbox.dead', { relay, ids, reason });
   }
   if (released.length > 0) emit('outbox.released', { relay, ids: released });
@@ -101,15 +116,21 @@ export function announce(relay: string, mode: RelayModeName, recorded: Recorded,
   }
 }
 
-function grouped<Entry extends { readonly id: string }, Key>(
-  entries: readonly Entry[],
-  keyOf: (entry: Entry) => Key,
-): Map<Key, string[]> {
-  const groups = new Map<Key, string[]>();
+/** Most topics that one line names. */
+const TOPICS_SHOWN = 10;
+
+/** What one needs in order to act. The errors of one batch and outcome are mostly the same: the first speaks for all. */
+function summary(entries: readonly Told[]): { readonly topics: readonly string[]; readonly error: string | undefined } {
+  const topics = [...new Set(entries.map(({ topic }) => topic))];
+  return { topics: topics.slice(0, TOPICS_SHOWN), error: entries[0]?.error };
+}
+
+function grouped<Entry, Key>(entries: readonly Entry[], keyOf: (entry: Entry) => Key): Map<Key, Entry[]> {
+  const groups = new Map<Key, Entry[]>();
   for (const entry of entries) {
-    const ids = groups.get(keyOf(entry));
-    if (ids) ids.push(entry.id);
-    else groups.set(keyOf(entry), [entry.id]);
+    const group = groups.get(keyOf(entry));
+    if (group) group.push(entry);
+    else groups.set(keyOf(entry), [entry]);
   }
   return groups;
 }

@@ -16,7 +16,7 @@ import type { Publisher } from '../ports/broker.js';
 import { systemClock, type Clock } from '../ports/clock.js';
 import { silentLogger, type Logger } from '../ports/logger.js';
 import { systemRandom, type Random } from '../ports/random.js';
-import type { SqlPort } from '../ports/sql.js';
+import { poolHint, type SqlPort } from '../ports/sql.js';
 import type { StopSignals } from '../ports/stop.js';
 import { SQL_PORT_METHODS } from './outbox.js';
 
@@ -99,7 +99,7 @@ export function parseRelayOptions(options: RelayOptions) {
   const parsed = parseOptions(
     'createRelay',
     {
-      sql: port<SqlPort>(SQL_PORT_METHODS),
+      sql: port<SqlPort>(SQL_PORT_METHODS, undefined, poolHint),
       publisher: port<Publisher>(['publish']),
       mode: oneOf(['single-phase', 'two-phase'], 'single-phase'),
       order,

@@ -67,6 +67,12 @@ export interface SqlPort<Tx = unknown> extends SqlExecutor {
   join(tx: Tx): SqlExecutor;
 }
 
+/** What to tell a caller who hands over the pool of `pg` where a {@link SqlPort} is asked for. */
+export function poolHint(given: object): string | undefined {
+  const looksLike = 'connect' in given && 'query' in given && !('transaction' in given);
+  return looksLike ? 'wrap the pool: fromPg(pool)' : undefined;
+}
+
 const SQL_STATE = /^[0-9A-Z]{5}$/;
 
 /** The SQLSTATE of a driver's error, wherever in its chain of causes it stands. */

@@ -21,6 +21,7 @@ test('what is needed suffices', () => {
 test.each([
   [{ consumer: undefined }, 'RS_OPTION_REQUIRED', /consumer/],
   [{ handle: undefined }, 'RS_OPTION_REQUIRED', /handle/],
+  [{ sql: { connect: port.join, query: port.query } }, 'RS_OPTION_INVALID', /fromPg\(pool\)/],
   [{ consumer: '' }, 'RS_OPTION_INVALID', /consumer/],
   [{ consumer: 'a b' }, 'RS_OPTION_INVALID', /consumer/],
   [{ topics: [] }, 'RS_OPTION_INVALID', /topics/],
@@ -35,6 +36,31 @@ test.each([
   expect(create(change)).toThrow(
     expect.objectContaining({ code, message: expect.stringMatching(message) as string }) as Error,
   );
+});
+
+test('a consumer that is stopped while it joins does not say that it has started', async () => {
+  const messages: string[] = [];
+  const tell = (_: object, message: string): void => void messages.push(message);
+  let joined = (): void => undefined;
+  let joining = (): void => undefined;
+  const asked = new Promise<void>((resolve) => (joining = resolve));
+  const slow = {
+    ...subscriber,
+    start: () => {
+      joining();
+      return new Promise<void>((resolve) => (joined = resolve));
+    },
+    stop: async () => {
+      joined();
+    },
+  };
+  const sql = { ...port, query: async () => ({ rows: [{ present: true }], rowCount: 1 }) };
+  const consumer = create({ sql, subscriber: slow, logger: { debug: tell, info: tell, warn: tell, error: tell } })();
+  const started = consumer.start();
+  await asked;
+  await consumer.stop();
+  await started;
+  expect(messages).toEqual(['the consumer has stopped']);
 });
 
 test('no outbox is refused, unless the stall is said aloud', () => {

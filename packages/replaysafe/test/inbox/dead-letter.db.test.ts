@@ -132,6 +132,20 @@ test('an error text of a megabyte, with NUL and half a surrogate pair, is record
   expect(letter?.headers['x-nul']).toBe('a�b');
 });
 
+test('the last attempt is not announced as one that is followed by another', async () => {
+  broker.send({ id: 'a' });
+  const lines: { message: string; attempt?: number; maxAttempts?: number }[] = [];
+  const quiet = (): void => undefined;
+  const warn = (fields: object, message: string): void => void lines.push({ ...fields, message });
+  const logger = { debug: quiet, info: quiet, warn, error: quiet };
+  await using running = await run(shop, broker, { handle: failing(new Error('no')), maxAttempts: 2, logger });
+  await offsetIs(running, 1);
+  expect(lines).toMatchObject([
+    { message: 'a batch or an event failed and will be tried again', attempt: 1, maxAttempts: 2 },
+    { message: 'an event failed in its last attempt', attempt: 2, maxAttempts: 2 },
+  ]);
+});
+
 test('what is thrown need not be an error', async () => {
   broker.send({ id: 'a' }, { id: 'b' });
   const awkward = {

@@ -1,3 +1,4 @@
+import { ReplaysafeError } from '../../src/errors.js';
 import { expect, test } from 'vitest';
 import { errorText, firstBytes, storableText } from '../../src/inbox/error-text.js';
 import { eventIdHeader, exactText, readRecord } from '../../src/inbox/event.js';
@@ -88,6 +89,14 @@ test('an error text fits any column, whatever it was', () => {
   expect(storableText('😀'.repeat(1_000))).not.toMatch(/\p{Surrogate}/u);
   const state = Object.assign(new Error('duplicate key'), { code: '23505', severity: 'ERROR' });
   expect(errorText(state)).toBe('Error: [23505] duplicate key');
+  const refused = new Error('connect ECONNREFUSED 127.0.0.1:5432');
+  const unreachable = (cause: Error) => errorText(new ReplaysafeError('RS_SQL_UNAVAILABLE', { cause }));
+  const said = 'ReplaysafeError: the database cannot be reached: connect ECONNREFUSED 127.0.0.1:5432';
+  expect(unreachable(refused)).toBe(said);
+  expect(unreachable(new AggregateError([refused]))).toBe(said);
+  expect(unreachable(new Error('x'.repeat(5_000)))).toHaveLength(1_000);
+  const quoting = new SyntaxError('Unexpected token, "secret" is not valid JSON');
+  expect(errorText(new Error('unreadable', { cause: quoting }))).toBe('Error: unreadable');
   const awkward = Object.defineProperty(new Error('x'), 'message', {
     get: () => {
       throw new Error('no');

@@ -2,12 +2,13 @@ import { createServer } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { createLifecycle, type Lifecycle, type ShutdownReport } from '../../src/lifecycle/index.js';
 import { onEvent } from '../../src/events.js';
+import { silentLogger } from '../../src/ports/logger.js';
 import { createFakeClock } from '../../src/testing/index.js';
 
 function setUp(given: object = {}) {
   const clock = createFakeClock();
   const log: string[] = [];
-  const lifecycle = createLifecycle({ clock, ...given });
+  const lifecycle = createLifecycle({ clock, logger: silentLogger, ...given });
   const resource = (name: string, takesMs = 0, usedBy: readonly string[] = []) => ({
     name,
     usedBy,

@@ -175,6 +175,21 @@ describe.each(['single-phase', 'two-phase'] as const)('%s', (mode) => {
       ]);
     });
 
+    test('is logged so that one can act: which topics, and what the broker said', async () => {
+      await db.write({ topic: 'a' }, { topic: 'b' }, { topic: 'c' });
+      publisher.answer = ({ topic }) =>
+        topic === 'c' ? no('rejected', 'too large') : no('topic-refused', 'no such topic');
+      const lines: object[] = [];
+      const at = (level: string) => (fields: object) => lines.push({ level, ...fields });
+      const logger = { debug: () => undefined, info: () => undefined, warn: at('warn'), error: at('error') };
+      await create({ logger }).runOnce();
+      const refused = { outcome: 'topic-refused', count: 2, topics: ['a', 'b'], error: 'topic-refused: no such topic' };
+      expect(lines).toEqual([
+        expect.objectContaining({ level: 'warn', ...refused }),
+        expect.objectContaining({ level: 'error', reason: 'rejected', topics: ['c'], error: 'rejected: too large' }),
+      ]);
+    });
+
     test('is given up on after maxFailures, where that is set', async () => {
       await db.write({});
       publisher.answer = () => no('unknown');
