@@ -1,4 +1,5 @@
 import { ReplaysafeError } from '../errors.js';
+import { invalidHeader, lowerCased } from './headers.js';
 import { checkedKey, KEY_HEADER } from './key.js';
 import { refuseKeylessWrite } from './policy.js';
 
@@ -36,13 +37,35 @@ export interface PreparedCall {
   readonly repeatable: boolean;
 }
 
-/** @throws RS_CLIENT_KEY_REQUIRED, RS_CLIENT_KEY_INVALID, RS_CLIENT_BODY_NOT_REPLAYABLE */
+const CALL_OPTIONS = new Set([
+  'idempotencyKey',
+  'json',
+  'body',
+  'headers',
+  'retry',
+  'repeatable',
+  'timeoutMs',
+  'signal',
+]);
+const PATH = /^\/[\x21-\x7e]*$/;
+
+/**
+ * Refuses here what could never be sent: later it would look like a failure of the remote system, worth another try.
+ * @throws RS_OPTION_UNKNOWN, RS_CLIENT_REQUEST_INVALID, RS_CLIENT_KEY_REQUIRED, RS_CLIENT_KEY_INVALID,
+ * RS_CLIENT_BODY_NOT_REPLAYABLE
+ */
 export function prepareCall(
   method: HttpMethod,
   path: string,
   options: CallOptions,
   clientHeaders: Readonly<Record<string, string>>,
 ): PreparedCall {
+  for (const name of Object.keys(options)) {
+    if (!CALL_OPTIONS.has(name))
+      throw new ReplaysafeError('RS_OPTION_UNKNOWN', { detail: `${method} call: "${name}"` });
+  }
+  const complaint = pathComplaint(path) ?? invalidHeader(options.headers ?? {});
+  if (complaint !== undefined) throw new ReplaysafeError('RS_CLIENT_REQUEST_INVALID', { detail: complaint });
   const headers = lowerCased({ ...lowerCased(clientHeaders), ...lowerCased(options.headers ?? {}) });
   const key = callerKey(options.idempotencyKey, headers[KEY_HEADER]);
   if (key !== undefined) headers[KEY_HEADER] = key;
@@ -59,6 +82,11 @@ export function prepareCall(
   };
   refuseKeylessWrite(call);
   return call;
+}
+
+function pathComplaint(path: unknown): string | undefined {
+  if (typeof path === 'string' && PATH.test(path)) return undefined;
+  return 'the path must begin with "/" and be percent-encoded (encodeURIComponent)';
 }
 
 /** The caller's key wins, whether it came as the option or as a header in any letter case; two different ones are a mistake. */
@@ -87,8 +115,4 @@ function bodyOf({ json, body }: CallOptions): string | Uint8Array | null {
   if (body instanceof Uint8Array) return Uint8Array.from(body);
   if (typeof body === 'string') return body;
   throw new ReplaysafeError('RS_CLIENT_BODY_NOT_REPLAYABLE', { detail: 'give a string, bytes, or json' });
-}
-
-function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }

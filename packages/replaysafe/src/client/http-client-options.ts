@@ -1,8 +1,10 @@
 import { custom, integer, optional, parseOptions, port, text } from '../options.js';
+import { invalidHeader } from './headers.js';
+import { KEY_HEADER } from './key.js';
 import type { Clock } from '../ports/clock.js';
 import type { Logger } from '../ports/logger.js';
 import type { Random } from '../ports/random.js';
-import type { StopSignals } from '../ports/stop.js';
+import { stopSignals, type StopSignals } from '../ports/stop.js';
 
 export interface HttpClientOptions {
   /** Names the remote system in events and errors. */
@@ -38,12 +40,21 @@ export interface HttpClientOptions {
 const isObject = (given: unknown): string | undefined =>
   typeof given === 'object' && given !== null && !Array.isArray(given) ? undefined : 'must be an object';
 
+const headersComplaint = (given: unknown): string | undefined => {
+  const complaint = isObject(given) ?? invalidHeader(given as Readonly<Record<string, unknown>>);
+  if (complaint !== undefined) return complaint;
+  // One key for all calls would make every write the same operation.
+  const named = Object.keys(given as object).some((name) => name.toLowerCase() === KEY_HEADER);
+  return named ? 'must not hold an idempotency key: a key belongs to one operation' : undefined;
+};
+
 const httpUrl = custom<string>((given) => {
   if (typeof given === 'string' && URL.canParse(given)) {
-    const { protocol, search, hash } = new URL(given);
-    if ((protocol === 'http:' || protocol === 'https:') && search === '' && hash === '') return undefined;
+    const { protocol, search, hash, username, password } = new URL(given);
+    const plain = search === '' && hash === '' && username === '' && password === '';
+    if ((protocol === 'http:' || protocol === 'https:') && plain) return undefined;
   }
-  return 'must be an http or https URL without query';
+  return 'must be an http or https URL without credentials and query';
 });
 
 const clientOptions = {
@@ -51,10 +62,10 @@ const clientOptions = {
   baseUrl: httpUrl,
   timeouts: optional(custom<object>(isObject)),
   retry: optional(custom<object>(isObject)),
-  headers: custom<Readonly<Record<string, string>>>(isObject, {}),
+  headers: custom<Readonly<Record<string, string>>>(headersComplaint, {}),
   connections: integer({ default: 64, min: 1, max: 10_000 }),
   maxResponseBytes: integer({ default: 16 * 1024 * 1024, min: 1 }),
-  signals: optional(custom<StopSignals>(isObject)),
+  signals: optional(stopSignals),
   logger: optional(port<Logger>(['info'])),
   clock: optional(port<Clock>(['now', 'monotonicMs', 'setTimer'])),
   random: optional(port<Random>(['next'])),

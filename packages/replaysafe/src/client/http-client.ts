@@ -8,8 +8,8 @@ import type { Resource } from '../ports/stop.js';
 import { backoffDelay } from '../retry/backoff.js';
 import { prepareCall, type CallOptions, type HttpMethod, type PreparedCall } from './call.js';
 import { parseClientOptions, type HttpClientOptions } from './http-client-options.js';
-import { failureOf, isRead, isRetryableAnswer, mayRepeat, retryAfterMs } from './policy.js';
-import { httpResponse, type HttpResponse } from './response.js';
+import { failureOf, isRead, mayRepeat, retryAfterMs } from './policy.js';
+import { httpResponse, isRetryableAnswer, type HttpResponse } from './response.js';
 
 /** A client of one remote system, with a connection pool of its own. */
 export interface HttpClient extends Resource {
@@ -21,7 +21,9 @@ export interface HttpClient extends Resource {
    * @throws RS_CLIENT_SYSTEM_UNAVAILABLE nothing was executed
    * @throws RS_CLIENT_TIMEOUT a read got no answer in time
    * @throws RS_CLIENT_OUTCOME_UNKNOWN a write got no answer and may have been executed
-   * @throws RS_CLIENT_STOPPED the process stopped during the wait before the next try
+   * @throws RS_CLIENT_STOPPED the process stopped during the wait before the next try, or the client is stopped
+   * @throws RS_CLIENT_ABORTED the caller's signal ended it: nothing was sent, or it was a read
+   * @throws RS_CLIENT_REQUEST_INVALID before anything is sent: a path or header that no request can have
    */
   request(method: HttpMethod, path: string, options?: CallOptions): Promise<HttpResponse>;
   get(path: string, options?: CallOptions): Promise<HttpResponse>;
@@ -32,6 +34,15 @@ export interface HttpClient extends Resource {
   /** Waits for running calls, then closes the pool; destroys it when `deadline` aborts. */
   stop(deadline?: AbortSignal): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** When a call ends whatever is still to be tried. */
+interface GiveUp {
+  readonly signal: AbortSignal;
+  /** The caller's own signal, one of those that abort `signal`. */
+  readonly caller: AbortSignal | undefined;
+  /** By the monotonic clock. */
+  readonly endsAt: number;
 }
 
 type TryResult = { readonly response: HttpResponse } | { readonly failure: ReplaysafeError };
@@ -59,51 +70,59 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   async function request(method: HttpMethod, path: string, callOptions: CallOptions = {}): Promise<HttpResponse> {
     const call = prepareCall(method, settings.basePath + path, callOptions, settings.headers);
     const totalMs = callOptions.timeoutMs ?? timeouts.totalMs;
+    if (stopped !== undefined) throw new ReplaysafeError('RS_CLIENT_STOPPED');
+    if (callOptions.signal?.aborted)
+      throw new ReplaysafeError('RS_CLIENT_ABORTED', { cause: callOptions.signal.reason });
     const parents = [callOptions.signal, signals?.deadline].filter((signal) => signal !== undefined);
     const total = deadlineAfter(clock, totalMs, parents.length > 0 ? AbortSignal.any(parents) : undefined);
     try {
-      return await sendUntilAnswered(call, total.signal, clock.monotonicMs() + totalMs);
+      return await sendUntilAnswered(call, {
+        signal: total.signal,
+        caller: callOptions.signal,
+        endsAt: clock.monotonicMs() + totalMs,
+      });
     } finally {
       total.dispose();
     }
   }
 
-  async function sendUntilAnswered(call: PreparedCall, giveUp: AbortSignal, endsAt: number): Promise<HttpResponse> {
+  async function sendUntilAnswered(call: PreparedCall, giveUp: GiveUp): Promise<HttpResponse> {
     const tries = mayRepeat(call) ? settings.retry.tries : 1;
     for (let attempt = 1; ; attempt++) {
       const result = await tryOnce(call, attempt, giveUp);
-      const wait = attempt < tries ? waitBeforeNext(result, attempt, giveUp, endsAt) : undefined;
+      const wait = attempt < tries ? waitBeforeNext(result, attempt, giveUp) : undefined;
       if (wait === undefined) return settle(result);
       emit('client.backed-off', { client: name, method: call.method, attempt, delayMs: wait });
-      await pause(clock, wait, AbortSignal.any([giveUp, ...(signals ? [signals.stopping] : [])]));
-      if (giveUp.aborted) return settle(result);
+      await pause(clock, wait, AbortSignal.any([giveUp.signal, ...(signals ? [signals.stopping] : [])]));
+      if (giveUp.signal.aborted) return settle(result);
       if (signals?.stopping.aborted) return settleStopped(result);
     }
   }
 
   /** Undefined where another try is not worth it: the answer is final, or the wait it asks for does not fit the deadline. */
-  function waitBeforeNext(result: TryResult, attempt: number, giveUp: AbortSignal, endsAt: number): number | undefined {
-    if (giveUp.aborted) return undefined;
+  function waitBeforeNext(result: TryResult, attempt: number, giveUp: GiveUp): number | undefined {
+    if (giveUp.signal.aborted) return undefined;
+    if ('failure' in result && !result.failure.retryable) return undefined;
     if ('response' in result && !isRetryableAnswer(result.response)) return undefined;
     const asked = 'response' in result ? retryAfterMs(result.response.headers['retry-after'], clock.now()) : 0;
     const { baseMs, capMs } = settings.retry;
     const wait = Math.max(asked, backoffDelay({ attempt, baseMs, capMs, random }));
-    return clock.monotonicMs() + wait < endsAt ? wait : undefined;
+    return clock.monotonicMs() + wait < giveUp.endsAt ? wait : undefined;
   }
 
-  async function tryOnce(call: PreparedCall, attempt: number, giveUp: AbortSignal): Promise<TryResult> {
+  async function tryOnce(call: PreparedCall, attempt: number, giveUp: GiveUp): Promise<TryResult> {
     const startedAt = clock.monotonicMs();
     const { method, path, headers, body } = call;
     emit('client.attempted', { client: name, method, attempt });
     try {
-      const answer = await pool.request({ method, path, headers, body, signal: giveUp });
+      const answer = await pool.request({ method, path, headers, body, signal: giveUp.signal });
       const bytes = new Uint8Array(await answer.body.arrayBuffer());
       const response = httpResponse(answer.statusCode, answer.headers, bytes, attempt);
       const durationMs = clock.monotonicMs() - startedAt;
       emit('client.answered', { client: name, method, attempt, status: response.status, durationMs });
       return { response };
     } catch (cause) {
-      const failure = failureOf(cause, !isRead(method));
+      const failure = readGivenUp(call, giveUp, cause) ?? failureOf(cause, !isRead(method));
       emit('client.failed', { client: name, method, attempt, code: failure.code });
       logger.info({ client: name, method, attempt, code: failure.code }, 'a try ended without an answer');
       return { failure };
@@ -135,6 +154,12 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     stop,
     [Symbol.asyncDispose]: () => stop(),
   };
+}
+
+/** A read that we ended ourselves has no outcome to be unknown; why it ended is known better than the pool can tell. */
+function readGivenUp(call: PreparedCall, giveUp: GiveUp, cause: unknown): ReplaysafeError | undefined {
+  if (!isRead(call.method) || !giveUp.signal.aborted) return undefined;
+  return new ReplaysafeError(giveUp.caller?.aborted ? 'RS_CLIENT_ABORTED' : 'RS_CLIENT_TIMEOUT', { cause });
 }
 
 function settle(result: TryResult): HttpResponse {

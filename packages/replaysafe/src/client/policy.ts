@@ -1,5 +1,4 @@
-import { hasCode, ReplaysafeError } from '../errors.js';
-import type { HttpResponse } from './response.js';
+import { ReplaysafeError } from '../errors.js';
 
 /** Whether a call may be sent more than once. Decided before the first try, from the call alone. */
 export function mayRepeat(call: {
@@ -38,27 +37,6 @@ export function refuseKeylessWrite(call: {
   });
 }
 
-const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504]);
-
-/** Whether the same call, later, may get another answer. */
-export function isRetryableAnswer(response: HttpResponse): boolean {
-  const problem = problemOf(response);
-  if (problem?.retryable === false) return false;
-  if (response.status === 409) return problem?.type?.endsWith('idempotency-in-progress') === true;
-  // A replayed failure is the stored answer: it will not change.
-  return RETRYABLE_STATUS.has(response.status) && !response.replayed;
-}
-
-function problemOf(response: HttpResponse): { type?: string; retryable?: boolean } | undefined {
-  if (!response.headers['content-type']?.startsWith('application/problem+json')) return undefined;
-  try {
-    const problem: unknown = response.json();
-    return typeof problem === 'object' && problem !== null ? problem : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /**
  * The wait that an answer asks for, in milliseconds: `Retry-After` in seconds or as a date.
  * @returns 0 where it asks for none, or for one that cannot be read
@@ -80,12 +58,14 @@ const NOTHING_SENT = new Set([
   'ENETUNREACH',
   'EADDRNOTAVAIL',
 ]);
+/** The pool itself refused the request. */
+const NEVER_SENT = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED']);
 const TIMED_OUT = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
 
 /** What a try that ended without an answer means for the caller. */
 export function failureOf(cause: unknown, write: boolean): ReplaysafeError {
-  if (hasCode(cause, 'RS_CLIENT_TIMEOUT', 'RS_CLIENT_STOPPED') && !write) return cause;
   const code = errorCode(cause);
+  if (NEVER_SENT.has(code)) return new ReplaysafeError('RS_CLIENT_REQUEST_INVALID', { cause, detail: code });
   if (NOTHING_SENT.has(code)) return new ReplaysafeError('RS_CLIENT_SYSTEM_UNAVAILABLE', { cause, detail: code });
   if (write) return new ReplaysafeError('RS_CLIENT_OUTCOME_UNKNOWN', { cause, detail: code });
   return new ReplaysafeError(TIMED_OUT.has(code) ? 'RS_CLIENT_TIMEOUT' : 'RS_CLIENT_SYSTEM_UNAVAILABLE', {

@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '../ports/clock.js';
 import { silentLogger, type Logger } from '../ports/logger.js';
 import { systemRandom, type Random } from '../ports/random.js';
 import { poolHint, type SqlPort } from '../ports/sql.js';
-import type { StopSignals } from '../ports/stop.js';
+import { stopSignals, type StopSignals } from '../ports/stop.js';
 import type { HttpRequest, RouteOptions } from './http.js';
 import { refuseStoredHeaders } from './stored-answer.js';
 
@@ -69,7 +69,7 @@ export const idempotencyOptions = <Tx>() =>
     statementTimeoutMs: integer({ default: 10_000, min: 1 }),
     lockTimeoutMs: integer({ default: 5_000, min: 1 }),
     idleTimeoutMs: integer({ default: 15_000, min: 1 }),
-    signals: optional(port<StopSignals>([])),
+    signals: optional(stopSignals),
     logger: port<Logger>(['info', 'warn', 'error'], silentLogger),
     clock: port<Clock>(['now', 'monotonicMs', 'setTimer'], systemClock),
     random: port<Random>(['next'], systemRandom),

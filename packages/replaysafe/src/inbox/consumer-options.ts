@@ -6,7 +6,7 @@ import type { Enqueue, OutboxEvent } from '../ports/enqueue.js';
 import { silentLogger, type Logger } from '../ports/logger.js';
 import { systemRandom, type Random } from '../ports/random.js';
 import { poolHint, type SqlPort, type SqlTransaction } from '../ports/sql.js';
-import type { StopSignals } from '../ports/stop.js';
+import { stopSignals, type StopSignals } from '../ports/stop.js';
 import { eventIdHeader, type InboxEvent } from './event.js';
 
 /** What `prepare` may use. No transaction is open while it runs. */
@@ -153,7 +153,7 @@ export function parseConsumerOptions<Tx, Prepared>(given: ConsumerOptions<Tx, Pr
       logger: port<Logger>(['debug', 'info', 'warn', 'error'], silentLogger),
       clock: port<Clock>(['now', 'monotonicMs', 'setTimer'], systemClock),
       random: port<Random>(['next'], systemRandom),
-      signals: optional(custom<StopSignals>(signalsComplaint)),
+      signals: optional(stopSignals),
     },
     given,
   );
@@ -186,13 +186,4 @@ function backoffComplaint(given: unknown): string | undefined {
       ([name, value]) => (name === 'baseMs' || name === 'capMs') && Number.isInteger(value) && (value as number) >= 0,
     );
   return usable ? undefined : 'must hold whole milliseconds in baseMs and capMs, and nothing else';
-}
-
-function signalsComplaint(given: unknown): string | undefined {
-  const candidate = given as Partial<StopSignals> | null;
-  const usable =
-    typeof candidate === 'object' &&
-    candidate?.stopping instanceof AbortSignal &&
-    candidate.deadline instanceof AbortSignal;
-  return usable ? undefined : 'must be the signals of a lifecycle';
 }

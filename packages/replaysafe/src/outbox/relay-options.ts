@@ -17,7 +17,7 @@ import { systemClock, type Clock } from '../ports/clock.js';
 import { silentLogger, type Logger } from '../ports/logger.js';
 import { systemRandom, type Random } from '../ports/random.js';
 import { poolHint, type SqlPort } from '../ports/sql.js';
-import type { StopSignals } from '../ports/stop.js';
+import { stopSignals, type StopSignals } from '../ports/stop.js';
 import { SQL_PORT_METHODS } from './outbox.js';
 
 export interface RelayOptions {
@@ -85,13 +85,6 @@ const order = custom<'none'>(
   'none',
 );
 
-const signals = custom<StopSignals>((given) => {
-  const candidate = given as Partial<StopSignals> | null;
-  return candidate?.stopping instanceof AbortSignal && candidate.deadline instanceof AbortSignal
-    ? undefined
-    : 'must be the signals of a lifecycle: { stopping, deadline, budgetMs }';
-});
-
 export type ParsedRelayOptions = ReturnType<typeof parseRelayOptions>;
 
 /** @throws RS_OPTION_UNKNOWN, RS_OPTION_REQUIRED, RS_OPTION_INVALID */
@@ -116,7 +109,7 @@ export function parseRelayOptions(options: RelayOptions) {
       logger: port<Logger>(['debug', 'info', 'warn', 'error'], silentLogger),
       clock: port<Clock>(['now', 'monotonicMs', 'setTimer'], systemClock),
       random: port<Random>(['next'], systemRandom),
-      signals: optional(signals),
+      signals: optional(stopSignals),
     },
     options,
   );

@@ -1,3 +1,5 @@
+import { custom } from '../options.js';
+
 /**
  * How the lifecycle tells the other rooms about the end. `stopping`: start nothing new. `deadline`: abort now. A critical
  * section listens to the second only (R-SHUT-SCHED-2).
@@ -25,3 +27,14 @@ export interface Resource {
   /** Resolves when nothing of it is left; gives up what it holds when `deadline` aborts. Harmless when called twice. */
   stop(deadline: AbortSignal): Promise<void>;
 }
+
+/** Reads the option `signals` of every room that has one. */
+export const stopSignals = custom<StopSignals>((given) => {
+  const candidate = given as Partial<StopSignals> | null;
+  const usable =
+    typeof candidate === 'object' &&
+    candidate?.stopping instanceof AbortSignal &&
+    candidate.deadline instanceof AbortSignal &&
+    typeof candidate.budgetMs === 'number';
+  return usable ? undefined : 'must be the signals of a lifecycle: { stopping, deadline, budgetMs }';
+});

@@ -85,7 +85,7 @@ test('the key of the caller wins in any letter case, and two different ones are 
   });
 });
 
-test.each(['', 'with blank', 'ümlaut', 'x'.repeat(256), 'line\nbreak'])(
+test.each(['', 'with blank', 'ümlaut', 'x'.repeat(256), 'line\nbreak', 'a,b', 'a"b', 'a\\b'])(
   'the key %j is refused',
   async (idempotencyKey) => {
     const { client } = await setUp([answer(200)]);
@@ -123,6 +123,29 @@ test.each([
   expect(response.tries).toBe(tries);
   expect(server.arrivals).toHaveLength(tries);
 });
+
+test.each([
+  [answer(201), undefined],
+  [answer(204), undefined],
+  [answer(503), 'RS_CLIENT_ANSWER_TEMPORARY'],
+  [answer(409, PROBLEM, '{"type":"x/idempotency-in-progress"}'), 'RS_CLIENT_ANSWER_TEMPORARY'],
+  [answer(409), 'RS_CLIENT_ANSWER_REFUSED'],
+  [answer(422), 'RS_CLIENT_ANSWER_REFUSED'],
+  [answer(500, { 'idempotent-replayed': 'true' }), 'RS_CLIENT_ANSWER_REFUSED'],
+] as const)(
+  'an answer that is not the expected one is an error that tells whether to ask again (%#)',
+  async (reaction, code) => {
+    const { client } = await setUp([reaction], { retry: { tries: 1 } });
+    const response = await client.post('/x', { idempotencyKey: 'k' });
+    if (code === undefined) expect(response.expect()).toBe(response);
+    else {
+      const retryable = code === 'RS_CLIENT_ANSWER_TEMPORARY';
+      expect(() => response.expect()).toThrow(expect.objectContaining({ code, retryable }));
+    }
+    expect(response.expect(response.status)).toBe(response);
+    expect(() => response.expect(999)).toThrow();
+  },
+);
 
 test('Retry-After far beyond the deadline gives up at once instead of hammering', async () => {
   const { server, client } = await setUp([answer(503, { 'retry-after': '99999999999' })]);
@@ -168,7 +191,7 @@ test('a body that drips for ever is cut by the total deadline', async () => {
     });
   };
   const { client } = await setUp([drip], { timeouts: { totalMs: 80 } });
-  await expect(client.get('/x')).rejects.toMatchObject({ code: 'RS_CLIENT_SYSTEM_UNAVAILABLE' });
+  await expect(client.get('/x')).rejects.toMatchObject({ code: 'RS_CLIENT_TIMEOUT' });
 });
 
 test('the stop ends a back-off in the same tick, while a running try may finish', async () => {
@@ -217,6 +240,47 @@ test('an answer larger than allowed is not read into memory', async () => {
   await expect(client.get('/x')).rejects.toMatchObject({ code: 'RS_CLIENT_SYSTEM_UNAVAILABLE' });
 });
 
+test.each(['', 'a', '/a b', '/ü', '/a\nb', 5, undefined])('the path %j is refused before any try', async (path) => {
+  const { server, client } = await setUp([answer(200)]);
+  const call = client.post(path as string, { idempotencyKey: 'k' });
+  await expect(call).rejects.toMatchObject({ code: 'RS_CLIENT_REQUEST_INVALID', retryable: false });
+  expect(server.arrivals).toHaveLength(0);
+});
+
+test.each([{ 'bad name': 'x' }, { x: 'a\r\nb' }, { x: 5 as unknown as string }])(
+  'the headers %j are refused before any try',
+  async (headers) => {
+    const { server, client } = await setUp([answer(200)]);
+    await expect(client.get('/x', { headers })).rejects.toMatchObject({ code: 'RS_CLIENT_REQUEST_INVALID' });
+    expect(server.arrivals).toHaveLength(0);
+  },
+);
+
+test('an unknown option of a call is refused: a mistyped json would be sent as nothing', async () => {
+  const { client } = await setUp([answer(200)]);
+  const options = { jsn: {}, idempotencyKey: 'k' } as object;
+  await expect(client.post('/x', options)).rejects.toMatchObject({ code: 'RS_OPTION_UNKNOWN' });
+});
+
+test('a call that its caller gives up is not a failure of the remote system', async () => {
+  const { server, client } = await setUp([hang]);
+  const caller = new AbortController();
+  const read = client.get('/x', { signal: caller.signal });
+  const write = client.post('/x', { idempotencyKey: 'k', signal: caller.signal });
+  await server.arrived(2);
+  caller.abort();
+  await expect(read).rejects.toMatchObject({ code: 'RS_CLIENT_ABORTED', retryable: false });
+  await expect(write).rejects.toMatchObject({ code: 'RS_CLIENT_OUTCOME_UNKNOWN' });
+  await expect(client.get('/x', { signal: caller.signal })).rejects.toMatchObject({ code: 'RS_CLIENT_ABORTED' });
+  expect(server.arrivals).toHaveLength(2);
+});
+
+test('a client that is stopped sends nothing', async () => {
+  const { client } = await setUp([answer(200)]);
+  await client.stop();
+  await expect(client.get('/x')).rejects.toMatchObject({ code: 'RS_CLIENT_STOPPED' });
+});
+
 test('bodies that cannot be sent twice are refused', async () => {
   const { client } = await setUp([answer(200)]);
   const stream = new ReadableStream() as unknown as string;
@@ -256,6 +320,10 @@ test.each([
   [{ baseUrl: 'http://x', retry: { tires: 3 } }, 'RS_OPTION_UNKNOWN'],
   [{ baseUrl: 'http://x', retry: { tries: 6 } }, 'RS_OPTION_INVALID'],
   [{ baseUrl: 'http://x', timeouts: { totalMs: '5' } }, 'RS_OPTION_INVALID'],
+  [{ baseUrl: 'http://user:secret@x' }, 'RS_OPTION_INVALID'],
+  [{ baseUrl: 'http://x', headers: { 'Idempotency-Key': 'one for all' } }, 'RS_OPTION_INVALID'],
+  [{ baseUrl: 'http://x', headers: { a: 5 } }, 'RS_OPTION_INVALID'],
+  [{ baseUrl: 'http://x', signals: {} }, 'RS_OPTION_INVALID'],
   [{}, 'RS_OPTION_REQUIRED'],
 ])('options %j are refused with %s', (options, code) => {
   expect(() => createHttpClient({ name: 'x', ...options } as HttpClientOptions)).toThrow(
