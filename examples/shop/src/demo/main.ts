@@ -3,7 +3,7 @@ import { startInfrastructure } from '../shop/infrastructure.js';
 import { GUARDS } from '../service/guards.js';
 import { runDemo } from './run.js';
 import { parseDemoOptions, USAGE } from './options.js';
-import { isSafe, renderLedger } from './report.js';
+import { isSafe } from './report.js';
 import { createScreen } from './screen.js';
 import { switchedOff } from './weather.js';
 
@@ -35,7 +35,6 @@ runProgram(async (ending) => {
   try {
     const outcome = await runDemo(options, infrastructure, screen, ending);
     if (outcome === undefined) return ending.reason as number;
-    screen.say(`\n${renderLedger(outcome.result, outcome.findings)}`);
     if (options.json) process.stdout.write(JSON.stringify(outcome.result) + '\n');
     return isSafe(outcome.result) ? 0 : 1;
   } catch (error) {

@@ -12,7 +12,7 @@ import type { DemoOptions } from './options.js';
 import { OrderingClient } from './ordering-client.js';
 import { GroupLag, untilPipelineEmpty } from './pipeline.js';
 import { planChaos } from './plan.js';
-import { demoResult, type DemoResult, isSafe } from './report.js';
+import { demoResult, type DemoResult, isSafe, renderLedger } from './report.js';
 import type { Screen } from './screen.js';
 import { SeededRandom } from './seeded-random.js';
 import { switchedOff, weatherFor } from './weather.js';
@@ -24,6 +24,7 @@ const LAME_DUCK_MS = 500;
 
 export interface DemoOutcome {
   readonly result: DemoResult;
+  /** What `lost`, `double` and `wrongAmount` consist of. */
   readonly findings: readonly Finding[];
 }
 
@@ -77,9 +78,10 @@ async function playIn(shop: Shop, stage: Stage): Promise<DemoOutcome | undefined
   let outcome: DemoOutcome | undefined;
   try {
     outcome = await play({ ...stage, shop, reader, lag });
+    // Before the services stop: nobody should have to wait for that.
+    if (outcome !== undefined) screen.say(`\n${renderLedger(outcome.result, outcome.findings)}`);
     return outcome;
   } finally {
-    screen.say('stopping the services');
     await shop.stop();
     await reader.close();
     if (!infrastructure.ownKafka) await lag.deleteTopic();
