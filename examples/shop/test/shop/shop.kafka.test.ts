@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import kafkajs from 'kafkajs';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { dropDatabases } from '../../src/shop/databases.js';
@@ -44,18 +45,27 @@ async function setFaults(faults: object): Promise<void> {
   expect(answer.status).toBe(200);
 }
 
-async function charges(database: 'billing' | 'provider', orderId: string): Promise<number[]> {
+async function query<Row extends pg.QueryResultRow>(
+  database: 'billing' | 'provider',
+  text: string,
+  values: unknown[],
+): Promise<Row[]> {
   const client = new pg.Client({ connectionString: shop.databases[database] });
   await client.connect();
   try {
-    const { rows } = await client.query<{ amount_minor: number }>(
-      'select amount_minor from charge where order_id = $1',
-      [orderId],
-    );
-    return rows.map((row) => row.amount_minor);
+    return (await client.query<Row>(text, values)).rows;
   } finally {
     await client.end();
   }
+}
+
+async function charges(database: 'billing' | 'provider', orderId: string): Promise<number[]> {
+  const text = 'select amount_minor from charge where order_id = $1';
+  return (await query<{ amount_minor: number }>(database, text, [orderId])).map((row) => row.amount_minor);
+}
+
+async function count(database: 'billing' | 'provider', text: string, values: unknown[]): Promise<number> {
+  return (await query<{ count: number }>(database, text, values))[0]!.count;
 }
 
 async function expectOneCharge(orderId: string): Promise<void> {
@@ -130,6 +140,31 @@ describe('a confirmed order', () => {
 
   test('waits for a billing that was killed', async () => {
     shop.billing[0]!.kill('SIGKILL');
+    await expectOneCharge(await placeOrder());
+  });
+});
+
+describe('a record that no order can be made of', () => {
+  test.each([
+    ['without an event id', '{}', {}],
+    ['that is not JSON', 'no json', { 'event-id': randomUUID() }],
+    ['without an amount', '{"orderId":"o-1"}', { 'event-id': randomUUID() }],
+  ])('goes to the dead letters, %s, and billing goes on', async (what, value, headers) => {
+    const key = `poison ${what}`;
+    const producer = new kafkajs.Kafka({
+      brokers: inject('kafkaBrokers').split(','),
+      logLevel: kafkajs.logLevel.NOTHING,
+    }).producer();
+    await producer.connect();
+    await producer.send({
+      topic: shop.topic,
+      messages: [{ key, value, headers: { 'content-type': 'application/json', ...headers } }],
+    });
+    await producer.disconnect();
+
+    const deadLetters = `select count(*)::int as count from replaysafe.outbox_event
+      where topic = $1 and aggregate_id = $2 and status = 'PUBLISHED'`;
+    await expect.poll(() => count('billing', deadLetters, [`${shop.topic}.dead`, key]), { timeout: 30_000 }).toBe(1);
     await expectOneCharge(await placeOrder());
   });
 });
