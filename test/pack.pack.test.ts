@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -44,6 +44,13 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await rm(app, { recursive: true, force: true });
+});
+
+test('the package carries its README, its license and its migrations', async () => {
+  const installed = join(app, 'node_modules/replaysafe');
+  expect(await readFile(join(installed, 'README.md'), 'utf8')).toBe(await readFile(join(root, 'README.md'), 'utf8'));
+  expect(await readdir(installed)).toEqual(expect.arrayContaining(['LICENSE', 'dist', 'sql']));
+  expect((await readdir(join(installed, 'sql'))).length).toBeGreaterThan(3);
 });
 
 test('every door opens as an ES module and gives something', async () => {
