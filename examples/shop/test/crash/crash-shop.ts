@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { type FaultProxy, freePort, startFaultProxy } from '@replaysafe/test-services';
+import { type FaultProxy, freePort, type KafkaBehindProxy, startFaultProxy } from '@replaysafe/test-services';
 import { readKillList, type Reconciliation, writeKillList } from 'replaysafe-crashkit';
+import pg from 'pg';
 import { expect, inject } from 'vitest';
 import { type Books, BookReader, reconcileOrders } from '../../src/demo/books.js';
 import type { IntendedOrder } from '../../src/demo/ordering-client.js';
@@ -21,8 +22,8 @@ export type RelayMode = 'single-phase' | 'two-phase';
 
 export interface CrashShopOptions {
   readonly relayMode: RelayMode;
-  /** Kafka that only these tests use, behind a proxy. Default: the shared one. */
-  readonly brokers?: string;
+  /** A broker that only this shop uses, behind a proxy. Default: the shared one, with no proxy between. */
+  readonly kafka?: KafkaBehindProxy;
   /** Guards to switch off, to see that the tests would notice. */
   readonly unsafe?: string;
 }
@@ -87,7 +88,7 @@ export class CrashShop {
   ): Promise<CrashShop> {
     const suffix = `_crash_${randomBytes(4).toString('hex')}`;
     const lists = join(tmpdir(), `replaysafe${suffix}`);
-    const brokers = options.brokers ?? inject('kafkaBrokers');
+    const brokers = options.kafka?.kafka.brokers ?? inject('kafkaBrokers');
     const urls = await openDatabases(inject('databaseUrl'), suffix);
     const databases = await proxiesTo(urls);
     const nowhere = { host: '127.0.0.1', port: 9 };
@@ -104,9 +105,13 @@ export class CrashShop {
         ...own('orders'),
         RELAY_MODE: options.relayMode,
         RELAY_LEASE_MS: '1000',
-        ...(options.brokers === undefined ? { KAFKA_BROKERS: bootstrap.address } : {}),
+        KAFKA_BROKERS: options.kafka?.brokers ?? bootstrap.address,
       },
-      billing: { ...own('billing'), PROVIDER_URL: `http://${provider.address}` },
+      billing: {
+        ...own('billing'),
+        KAFKA_BROKERS: options.kafka?.brokers ?? brokers,
+        PROVIDER_URL: `http://${provider.address}`,
+      },
       provider: own('provider'),
     };
     if (before !== undefined) {
@@ -123,7 +128,7 @@ export class CrashShop {
         }),
       });
     }
-    const ownBroker = options.brokers !== undefined || inject('kafkaOwn');
+    const ownBroker = options.kafka !== undefined || inject('kafkaOwn');
     const shop = await startShop({
       databaseUrl: inject('databaseUrl'),
       kafkaBrokers: brokers,
@@ -213,17 +218,43 @@ export class CrashShop {
     await other.gone(pid, DIES_WITHIN_MS);
   }
 
+  /** What a service's database says, past the proxy. */
+  async rows(service: ServiceName, text: string, values: unknown[]): Promise<Record<string, unknown>[]> {
+    const client = new pg.Client({ connectionString: this.shop.databases[service] });
+    await client.connect();
+    try {
+      return (await client.query<Record<string, unknown>>(text, values)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  /** Records that billing's group has not told the broker to be done with. */
+  lag(): Promise<number> {
+    return this.#lag.read();
+  }
+
   /** Waits until nothing is under way any more, and compares these orders in the three databases with what was wanted. */
   async ledgerOf(orders: readonly IntendedOrder[] = this.customer.placed): Promise<Reconciliation> {
-    const end = await untilPipelineEmpty(
+    expect(await this.#untilStill()).toBe('empty');
+    return reconcileOrders(orders, only(orders, await this.#reader.read()));
+  }
+
+  /** The same where something may be lost, and so never comes. */
+  async damage(): Promise<Pick<Reconciliation, 'lost' | 'double' | 'wrongAmount'>> {
+    expect(await this.#untilStill()).not.toBe('timed-out');
+    const { lost, double, wrongAmount } = reconcileOrders(this.customer.placed, await this.#reader.read());
+    return { lost, double, wrongAmount };
+  }
+
+  #untilStill(): ReturnType<typeof untilPipelineEmpty> {
+    return untilPipelineEmpty(
       this.#reader,
       this.#lag,
       { withinMs: 45_000, quietMs: 5_000 },
       () => undefined,
       () => sleep(LOOK_EVERY_MS),
     );
-    expect(end).toBe('empty');
-    return reconcileOrders(orders, only(orders, await this.#reader.read()));
   }
 
   async close(): Promise<void> {

@@ -28,8 +28,11 @@ export class Customer {
     });
   }
 
-  place(): Placing {
-    const order: IntendedOrder = { customerId: `c-${randomUUID()}`, amountMinor: randomInt(100, 50_000) };
+  newOrder(): IntendedOrder {
+    return { customerId: `c-${randomUUID()}`, amountMinor: randomInt(100, 50_000) };
+  }
+
+  place(order = this.newOrder()): Placing {
     this.placed.push(order);
     const accepted = this.#untilAnswered(order);
     // Awaited behind the kill; a failure before that is no unhandled one.
