@@ -66,6 +66,12 @@ export const KILL_POINTS: readonly KillPoint[] = [
   ...counted(4).map((nth) => phase('provider', nth, 'single-phase')),
 ];
 
+/** Right before a commit: nothing is durable yet, and all of it has to happen again. */
+export const UNCOMMITTED: readonly KillPoint[] = [
+  { event: 'outbox.enqueued', owner: 'orders', provoke: order, modes: ['single-phase'] },
+  { event: 'inbox.handled', owner: 'billing', provoke: order, modes: ['two-phase'] },
+];
+
 /** Durable events that are over when the shop is open, and where they are killed at instead. */
 export const KILLED_ELSEWHERE: Readonly<Partial<Record<EventName, string>>> = {
   'migrate.applied': 'migrations.crash.test.ts',

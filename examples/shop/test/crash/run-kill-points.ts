@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CrashShop, type RelayMode } from './crash-shop.js';
-import { KILL_POINTS, type KillPoint } from './kill-points.js';
+import { KILL_POINTS, type KillPoint, UNCOMMITTED } from './kill-points.js';
 
 const SECOND_SIGTERM = 128 + 15;
 
 /** One test for each kill point of a mode: a process gets the signal exactly there, and the ledger is right afterwards. */
-export function runKillPoints(mode: RelayMode, signal: 'SIGKILL' | 'SIGTERM', points = KILL_POINTS): void {
+export function runKillPoints(
+  mode: RelayMode,
+  signal: 'SIGKILL' | 'SIGTERM',
+  points = [...KILL_POINTS, ...UNCOMMITTED],
+): void {
   let shop: CrashShop;
   beforeAll(async () => {
     shop = await CrashShop.open({ relayMode: mode });
