@@ -102,6 +102,12 @@ async function planOf(statement: string, params: readonly unknown[], analyze: bo
   }
 }
 
+/** A heap scan that is fed by the primary key alone. */
+function isByIds(node: PlanNode): boolean {
+  const feeds = node.Plans ?? [];
+  return node['Node Type'] === 'Bitmap Heap Scan' && feeds.every((feed) => feed['Index Name'] === 'outbox_event_pkey');
+}
+
 describe.each([
   ['single-phase', sql.lock, [50, 25]],
   ['two-phase', sql.claim, [50, 25, TOKEN, 30_000]],
@@ -109,7 +115,9 @@ describe.each([
   const check = async (analyze: boolean) => {
     const plan = await planOf(statement, params, analyze);
     expect(plan.filter((node) => node['Node Type'].includes('Sort'))).toEqual([]);
-    expect(plan.filter((node) => node['Node Type'] === 'Seq Scan' || node['Node Type'].startsWith('Bitmap'))).toEqual(
+    // The rows that are claimed may be found again by their ids in any way; the lanes must be walked in their order.
+    const walked = plan.filter((node) => node['Index Name'] !== 'outbox_event_pkey' && !isByIds(node));
+    expect(walked.filter((node) => node['Node Type'] === 'Seq Scan' || node['Node Type'].startsWith('Bitmap'))).toEqual(
       [],
     );
     const indexes = new Set(plan.flatMap((node) => node['Index Name'] ?? []));

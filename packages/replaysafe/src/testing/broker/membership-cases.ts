@@ -137,7 +137,8 @@ export const membershipCases: readonly ConformanceCase<BrokerHarness>[] = [
     harness.faults.resume();
     await harness.write(topic, 0, ['2']);
     await eventually('the next record arrives', () => seen.values().at(-1) === '2', 40_000);
-    deepEqual(seen.values(), ['1', '2']);
+    // The commit of the first may have been what the outage cut: it may come again, but nothing may be missing.
+    deepEqual([...new Set(seen.values())], ['1', '2']);
     await stop(subscriber);
   }),
 ];
