@@ -66,6 +66,6 @@ export function usage(commands: readonly Command[]): string {
     '  --json                print one JSON object',
     '  -h, --help            print this',
     '',
-    'Exit codes: 0 done, 1 failed, 2 wrong usage.',
+    'Exit codes: 0 done, 1 failed (status: migrations are pending), 2 wrong usage.',
   ].join('\n');
 }

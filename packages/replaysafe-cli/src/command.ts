@@ -17,4 +17,6 @@ export interface CommandContext {
 export interface CommandResult {
   readonly json: Readonly<Record<string, unknown>>;
   readonly lines: readonly string[];
+  /** Exit code 1: it was carried out, and what it found needs somebody. Default false. */
+  readonly failed?: boolean;
 }

@@ -37,9 +37,9 @@ export async function run(
     application_name: 'replaysafe-cli',
   });
   try {
-    const { json, lines } = await given.command.run({ sql: fromPg(pool), schema: given.schema });
+    const { json, lines, failed = false } = await given.command.run({ sql: fromPg(pool), schema: given.schema });
     output.out(given.json ? JSON.stringify(json) : lines.join('\n'));
-    return 0;
+    return failed ? 1 : 0;
   } catch (error) {
     return report(error, given.json, output);
   } finally {

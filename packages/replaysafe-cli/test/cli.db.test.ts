@@ -57,12 +57,21 @@ test('two that migrate at once share the work', async () => {
 
 test('status shows what is pending before, and what is applied and in the outbox after', async () => {
   const before = await replaysafe(['status', '--json']);
+  expect(before).toMatchObject({ code: 1, err: '' });
   expect(JSON.parse(before.out)).toMatchObject({ schema: 'replaysafe', applied: [], outbox: null });
-  expect((await replaysafe(['status'])).out).toContain('replaysafe: 000-migrate-schema pending\n');
+  expect(JSON.parse(before.out)).toHaveProperty('pending.0', '000-migrate-schema');
+  const told = await replaysafe(['status']);
+  expect(told).toMatchObject({ code: 1, err: '' });
+  expect(told.out).toContain('replaysafe: 000-migrate-schema pending\n');
+  expect(told.out).toContain('not migrated to this version; run `npx replaysafe-cli migrate`\n');
+  expect((await replaysafe(['status', '--schema', 'other'])).out).toContain('migrate --schema other`\n');
   await replaysafe(['migrate']);
   const after = await replaysafe(['status', '--json']);
+  expect(after.code).toBe(0);
   expect(JSON.parse(after.out)).toMatchObject({ pending: [], unknown: [], outbox: { pending: 0, dead: 0 } });
-  const lines = (await replaysafe(['status'])).out;
+  const { code, out: lines } = await replaysafe(['status']);
+  expect(code).toBe(0);
+  expect(lines).not.toContain('npx');
   expect(lines).toMatch(/^replaysafe: 000-migrate-schema applied \d{4}-/);
   expect(lines).toContain('outbox: 0 pending, 0 publishing, 0 dead');
 });
@@ -121,4 +130,5 @@ test('help is no error', async () => {
   const help = await replaysafe(['--help'], null);
   expect(help).toMatchObject({ code: 0, err: '' });
   expect(help.out).toContain('migrate');
+  expect(help.out).toContain('1 failed (status: migrations are pending)');
 });

@@ -42,7 +42,11 @@ export const ERRORS = {
   RS_MIGRATE_CHANGED: entry('a migration that was already applied has a different text now', 500, false),
   RS_MIGRATE_FAILED: entry('a migration cannot be applied and was rolled back', 500, false),
   RS_MIGRATE_STOPPING: entry('the process is stopping; it starts no migration', 503, true),
-  RS_MIGRATE_PENDING: entry('the schema has not been migrated to this version', 500, false),
+  RS_MIGRATE_PENDING: entry(
+    'the schema has not been migrated to this version; run `npx replaysafe-cli migrate` or call migrate(sql)',
+    500,
+    false,
+  ),
 
   // outbox
   RS_OUTBOX_NO_TRANSACTION: entry(

@@ -4,13 +4,14 @@ import type { Command, CommandContext } from '../command.js';
 
 export const statusCommand: Command = {
   name: 'status',
-  summary: 'show which migrations are applied, and what the outbox holds',
+  summary: 'show which migrations are applied (exit code 1 where some are pending), and what the outbox holds',
   run: async (context) => {
     const migrations = await migrationStatus(context.sql, { schema: context.schema });
     const outbox = await outboxStatus(context, migrations);
     return {
       json: { ...migrations, outbox },
-      lines: [...migrationLines(migrations), ...(outbox === null ? [] : outboxLines(outbox))],
+      failed: migrations.pending.length > 0,
+      lines: [...migrationLines(migrations), ...wayOut(migrations), ...(outbox === null ? [] : outboxLines(outbox))],
     };
   },
 };
@@ -35,6 +36,12 @@ function migrationLines(status: MigrationStatus): string[] {
     if (unknown.includes(name)) return ' by a newer version';
     return changed.includes(name) ? ', but its text is another one now' : '';
   }
+}
+
+function wayOut({ schema, pending }: MigrationStatus): string[] {
+  if (pending.length === 0) return [];
+  const option = schema === 'replaysafe' ? '' : ` --schema ${schema}`;
+  return [`${schema}: not migrated to this version; run \`npx replaysafe-cli migrate${option}\``];
 }
 
 function outboxLines({ pending, publishing, dead, oldestOpenAgeMs }: OutboxStatus): string[] {

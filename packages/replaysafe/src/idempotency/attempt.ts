@@ -1,10 +1,10 @@
-import { hasCode, ReplaysafeError } from '../errors.js';
+import { ERRORS, hasCode, ReplaysafeError } from '../errors.js';
 import { emit } from '../events.js';
 import { deadlineAfter } from '../ports/clock.js';
 import { sqlState, type SqlTransaction } from '../ports/sql.js';
 import { guardedContext } from './context.js';
 import { refuse, shownHash, type Engine } from './engine.js';
-import { problemOfFailure } from './failure.js';
+import { problemOfFailure, problemOfStore } from './failure.js';
 import type { HttpAnswer, Run } from './http.js';
 import type { ProblemCode } from './problem.js';
 import { recoverLostCommit } from './recover.js';
@@ -114,7 +114,7 @@ async function conclude<Tx>(
     }
     return leftWith;
   }
-  const code = progress.started ? problemOfFailure(error, tx?.failure) : 'RS_IDEMPOTENCY_STORE_UNAVAILABLE';
+  const code = progress.started ? problemOfFailure(error, tx?.failure) : problemOfStore(error);
   if (code === undefined) throw error;
   report(engine, code, error, operation);
   return { kind: 'answered', answer: await answerFailure(engine, operation, code, tx, answer) };
@@ -137,5 +137,6 @@ async function answerFailure<Tx>(
 function report<Tx>({ options }: Engine<Tx>, code: ProblemCode, err: unknown, operation: Operation | undefined): void {
   const fields = { code, err, ...(operation && { keyHash: shownHash(operation) }) };
   if (HANDLERS_MISTAKES.includes(code)) options.logger.error(fields, 'a guarded handler lost its transaction');
+  else if (code === 'RS_MIGRATE_PENDING') options.logger.error(fields, ERRORS[code].message);
   else options.logger.warn(fields, 'a guarded request was not committed');
 }

@@ -13,6 +13,8 @@ const DEADLOCK = '40P01';
  * @param failure the first statement that failed in it, even if the handler hid it
  */
 export function problemOfFailure(error: unknown, failure: unknown): ProblemCode | undefined {
+  // Only statements of ours end like this: the record's, or those of an outbox that the handler writes to.
+  if (hasCode(error, 'RS_MIGRATE_PENDING')) return 'RS_MIGRATE_PENDING';
   if (hasCode(error, 'RS_TX_OUTCOME_UNKNOWN')) return 'RS_TX_OUTCOME_UNKNOWN';
   if (hasCode(error, 'RS_SQL_UNAVAILABLE', 'RS_TX_DEADLINE')) return 'RS_IDEMPOTENCY_ROLLED_BACK';
   const state = sqlState(failure) ?? sqlState(error);
@@ -23,4 +25,9 @@ export function problemOfFailure(error: unknown, failure: unknown): ProblemCode 
   if (hasCode(error, 'RS_TX_LOST')) return 'RS_TX_LOST';
   if (hasCode(error, 'RS_TX_DANGLING')) return 'RS_TX_DANGLING';
   return undefined;
+}
+
+/** What a failure before the handler is answered with: nothing was executed. */
+export function problemOfStore(error: unknown): 'RS_MIGRATE_PENDING' | 'RS_IDEMPOTENCY_STORE_UNAVAILABLE' {
+  return hasCode(error, 'RS_MIGRATE_PENDING') ? 'RS_MIGRATE_PENDING' : 'RS_IDEMPOTENCY_STORE_UNAVAILABLE';
 }

@@ -1,8 +1,9 @@
-import { ReplaysafeError } from '../errors.js';
+import { ERRORS, ReplaysafeError } from '../errors.js';
 import { emit } from '../events.js';
 import { attempt, type Attempt } from './attempt.js';
 import { UNGUARDED_CONTEXT } from './context.js';
 import { refuse, shownHash, type Engine } from './engine.js';
+import { problemOfStore } from './failure.js';
 import { fingerprint, FINGERPRINT_VERSION } from './fingerprint.js';
 import type { HttpAnswer, HttpRequest, RouteOptions, Run } from './http.js';
 import { hashKey, KEY_HEADER, parseKey } from './key.js';
@@ -93,8 +94,11 @@ async function lookThenTry<Tx>(engine: Engine<Tx>, operation: Operation, run: Ru
     record = await readWithin(engine, operation, engine.options.transactionTimeoutMs);
   } catch (err) {
     // Whether it was executed before is not known, so it is not executed now.
-    engine.options.logger.warn({ err, keyHash: shownHash(operation) }, 'the idempotency record could not be read');
-    return { kind: 'answered', answer: refuse(engine, 'RS_IDEMPOTENCY_STORE_UNAVAILABLE', operation) };
+    const code = problemOfStore(err);
+    const fields = { code, err, keyHash: shownHash(operation) };
+    if (code === 'RS_MIGRATE_PENDING') engine.options.logger.error(fields, ERRORS[code].message);
+    else engine.options.logger.warn(fields, 'the idempotency record could not be read');
+    return { kind: 'answered', answer: refuse(engine, code, operation) };
   }
   if (record === undefined) return attempt(engine, operation, run);
   const answer = answerOf(engine, operation, record);

@@ -13,6 +13,7 @@ export const PROBLEMS = {
   RS_IDEMPOTENCY_BODY_TOO_LARGE: 'idempotency-body-too-large',
   RS_IDEMPOTENCY_BODY_INVALID: 'idempotency-body-invalid',
   RS_IDEMPOTENCY_ROLLED_BACK: 'transaction-rolled-back',
+  RS_MIGRATE_PENDING: 'migration-pending',
   RS_TX_OUTCOME_UNKNOWN: 'transaction-outcome-unknown',
   RS_TX_ABORTED: 'transaction-aborted',
   RS_TX_LOST: 'transaction-lost',

@@ -1,5 +1,4 @@
-import type { SqlExecutor, SqlPort } from '../ports/sql.js';
-import { sqlState } from '../ports/sql.js';
+import { orMigratePending, sqlState, type SqlExecutor, type SqlPort, type SqlResult } from '../ports/sql.js';
 import type { HttpAnswer } from './http.js';
 import { lockId } from './key.js';
 import { idempotencySql } from './sql.js';
@@ -40,7 +39,7 @@ export interface StoreSettings {
 
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** The records, in words of the protocol. */
+/** The records, in words of the protocol. Each verb throws RS_MIGRATE_PENDING when the table is missing. */
 export class Store {
   readonly #sql: SqlExecutor;
   readonly #text: ReturnType<typeof idempotencySql>;
@@ -55,7 +54,7 @@ export class Store {
   }
 
   async read({ keyHash }: Operation): Promise<IdempotencyRecord | undefined> {
-    const { rows } = await this.#sql.query<Row>(this.#text.read, [keyHash]);
+    const { rows } = await send<Row>(this.#sql, this.#text.read, [keyHash]);
     const row = rows[0];
     if (row === undefined) return undefined;
     const origin = { fp: row.fp, fpVersion: row.fp_version, writtenBy: row.written_by };
@@ -73,7 +72,7 @@ export class Store {
     const lock = await tx.query<{ locked: boolean }>(this.#text.lock, [lockId(keyHash)]);
     if (lock.rows[0]?.locked !== true) return 'locked';
     try {
-      const { rowCount } = await tx.query(this.#text.claim, [keyHash, scope, fp, fpVersion]);
+      const { rowCount } = await send(tx, this.#text.claim, [keyHash, scope, fp, fpVersion]);
       return rowCount === 1 ? 'claimed' : 'taken';
     } catch (error) {
       // Somebody who did not take the lock has an uncommitted row of this key.
@@ -86,7 +85,7 @@ export class Store {
   async complete(tx: SqlExecutor, { keyHash }: Operation, answer: HttpAnswer): Promise<boolean> {
     const { status, headers, body, bodyOmitted } = this.#codec.encode(answer);
     const params = [keyHash, status, headers, body, bodyOmitted, this.#retentionMs];
-    return (await tx.query(this.#text.complete, params)).rowCount === 1;
+    return (await send(tx, this.#text.complete, params)).rowCount === 1;
   }
 
   /** What the port runs last before COMMIT. */
@@ -98,5 +97,14 @@ export class Store {
     const { status, headers, body, body_omitted: bodyOmitted } = row;
     if (status === null || headers === null) return undefined;
     return this.#codec.decode({ status, headers, body, bodyOmitted });
+  }
+}
+
+/** A statement on our own table, which the migrations make. */
+async function send<Row>(sql: SqlExecutor, text: string, params: readonly unknown[]): Promise<SqlResult<Row>> {
+  try {
+    return await sql.query<Row>(text, params);
+  } catch (error) {
+    throw orMigratePending(error);
   }
 }

@@ -1,4 +1,4 @@
-import { sqlState, type SqlExecutor, type SqlPort } from '../ports/sql.js';
+import { isMissingRelation, sqlState, type SqlExecutor, type SqlPort } from '../ports/sql.js';
 import { ReplaysafeError } from '../errors.js';
 import type { InboxSql } from './sql.js';
 
@@ -28,9 +28,6 @@ export interface ProcessedEvents {
   verification(eventIds: readonly string[]): { readonly text: string; readonly params: readonly unknown[] };
 }
 
-const UNDEFINED_TABLE = '42P01';
-const UNDEFINED_SCHEMA = '3F000';
-
 export function processedEvents(sql: SqlPort, statements: InboxSql, consumer: string): ProcessedEvents {
   interface Id {
     readonly event_id: string;
@@ -42,8 +39,7 @@ export function processedEvents(sql: SqlPort, statements: InboxSql, consumer: st
       try {
         await sql.query(statements.present);
       } catch (error) {
-        const state = sqlState(error);
-        if (state !== UNDEFINED_TABLE && state !== UNDEFINED_SCHEMA) throw error;
+        if (!isMissingRelation(sqlState(error))) throw error;
         throw new ReplaysafeError('RS_MIGRATE_PENDING', { cause: error, detail: 'processed_event is missing' });
       }
     },

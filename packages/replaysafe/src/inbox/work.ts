@@ -16,7 +16,11 @@ export interface Work<Tx = unknown, Prepared = unknown> {
 }
 
 /**
- * The key of a remote call (P18): business ids alone, never a row's own id, which a failover can lose.
+ * The key of a remote call (P18), made of the origin event's id, the consumer and the step. An event id lives in the outbox
+ * row, so it is as durable as that committed row: after a failover to a standby that lost the row, an order that is made
+ * again has another event and so another key. Where that matters, derive the key from the business id:
+ * `operationKey('charge', orderId)`.
+ *
  * @throws RS_CLIENT_KEY_INVALID for an empty step
  */
 export function downstreamKey(consumer: string, eventId: string, step: string): string {

@@ -2,7 +2,7 @@ import { emit, type RelayModeName } from '../events.js';
 import { deadlineAfter, type Clock } from '../ports/clock.js';
 import type { Publisher } from '../ports/broker.js';
 import type { Logger } from '../ports/logger.js';
-import type { SqlPort, SqlTransaction, TransactionOptions } from '../ports/sql.js';
+import { orMigratePending, type SqlPort, type SqlTransaction, type TransactionOptions } from '../ports/sql.js';
 import { toRecord, type ClaimedRow } from './claim.js';
 import { publishBatch } from './publish.js';
 import type { Recorded, Settled } from './record.js';
@@ -47,7 +47,10 @@ export const EMPTY_BATCH: BatchResult = { claimed: 0, published: 0, refused: fal
  */
 export const STEP_MS = 15_000;
 
-/** A transaction with a deadline of its own, never the signal of the stop (R-SHUT-SCHED-2). */
+/**
+ * A transaction of the relay's own statements with a deadline of its own, never the signal of the stop (R-SHUT-SCHED-2).
+ * @throws RS_MIGRATE_PENDING when the outbox is missing
+ */
 export async function boundedTransaction<T>(
   { sql, clock }: Pick<BatchContext, 'sql' | 'clock'>,
   boundMs: number,
@@ -56,7 +59,16 @@ export async function boundedTransaction<T>(
 ): Promise<T> {
   const deadline = deadlineAfter(clock, boundMs);
   try {
-    return await sql.transaction(fn, { ...options, deadline: deadline.signal });
+    return await sql.transaction(
+      async (tx) => {
+        try {
+          return await fn(tx);
+        } catch (error) {
+          throw orMigratePending(error);
+        }
+      },
+      { ...options, deadline: deadline.signal },
+    );
   } finally {
     deadline.dispose();
   }

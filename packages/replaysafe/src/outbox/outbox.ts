@@ -2,7 +2,15 @@ import { ReplaysafeError } from '../errors.js';
 import { emit } from '../events.js';
 import { oneOf, parseOptions, port, schemaName } from '../options.js';
 import { type Enqueue, type OutboxEvent } from '../ports/enqueue.js';
-import { poolHint, type SqlExecutor, type SqlPort, sqlState, type SqlTransaction } from '../ports/sql.js';
+import {
+  orMigratePending,
+  poolHint,
+  type SqlExecutor,
+  type SqlPort,
+  type SqlResult,
+  sqlState,
+  type SqlTransaction,
+} from '../ports/sql.js';
 import { encodeEvent, type EventRow } from './event.js';
 import { outboxSql, type OutboxSql } from './sql.js';
 
@@ -39,10 +47,13 @@ export interface Outbox<Tx> {
    * one that comes after the caller has given its client back commits in whatever transaction that client has next.
    *
    * The ids come back in the order of the events, which is also their order of writing.
-   * @throws RS_OUTBOX_NO_TRANSACTION, RS_OUTBOX_EVENT_INVALID
+   * @throws RS_OUTBOX_NO_TRANSACTION, RS_OUTBOX_EVENT_INVALID, RS_MIGRATE_PENDING
    */
   readonly enqueue: Enqueue<Tx | SqlTransaction<Tx>>;
-  /** Cheap enough to be asked every few seconds, unless published rows are to be counted. */
+  /**
+   * Cheap enough to be asked every few seconds, unless published rows are to be counted.
+   * @throws RS_MIGRATE_PENDING
+   */
   status(options?: { readonly countPublished?: boolean }): Promise<OutboxStatus>;
 }
 
@@ -80,8 +91,15 @@ export function createOutbox<Tx>(options: OutboxOptions<Tx>): Outbox<Tx> {
     },
 
     async status({ countPublished = false } = {}) {
-      const { rows } = await sql.query<StatusRow>(statements.status);
-      const counted = countPublished ? await sql.query<{ published: string }>(statements.countPublished) : undefined;
+      const ask = async <Row>(text: string): Promise<SqlResult<Row>> => {
+        try {
+          return await sql.query<Row>(text);
+        } catch (error) {
+          throw orMigratePending(error);
+        }
+      };
+      const { rows } = await ask<StatusRow>(statements.status);
+      const counted = countPublished ? await ask<{ published: string }>(statements.countPublished) : undefined;
       const row = rows[0] as StatusRow;
       return {
         pending: Number(row.pending),
@@ -124,7 +142,7 @@ async function insert(
         : await executor.query<{ id: string }>(statement.many, [JSON.stringify(rows.map(asJson))]);
     return result.rows;
   } catch (error) {
-    if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
+    if (sqlState(error) !== UNIQUE_VIOLATION) throw orMigratePending(error);
     throw new ReplaysafeError('RS_OUTBOX_EVENT_INVALID', { detail: 'its id is in the outbox already', cause: error });
   }
 }

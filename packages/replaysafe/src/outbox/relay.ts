@@ -1,3 +1,4 @@
+import { hasCode } from '../errors.js';
 import { emit } from '../events.js';
 import { pause } from '../ports/clock.js';
 import type { Resource } from '../ports/stop.js';
@@ -16,7 +17,7 @@ export interface Relay extends Resource {
   stop(deadline?: AbortSignal): Promise<void>;
   /**
    * One iteration, without start(): claims a batch, publishes it and records the outcomes. 0 and 0 while it stops.
-   * @throws what the database says; the rows are then still in the outbox
+   * @throws RS_MIGRATE_PENDING without the tables, else what the database says; the rows are then still in the outbox
    */
   runOnce(): Promise<{ readonly claimed: number; readonly published: number }>;
   /** A hint that events were committed: ends the wait of an idle relay. Costs nothing, and nothing depends on it. */
@@ -59,6 +60,15 @@ export function createRelay(options: RelayOptions): Relay {
     return { ...pace, waitMs: 0 };
   };
 
+  const reportFailure = (err: unknown): void => {
+    if (hasCode(err, 'RS_MIGRATE_PENDING')) {
+      // Nobody but a person ends this, who needs to hear what to do.
+      logger.error({ relay: name, code: err.code, err }, `${err.message}; the relay backs off and tries again`);
+    } else {
+      logger.warn({ relay: name, err }, 'an iteration of the relay failed; it backs off and goes on');
+    }
+  };
+
   const loop = async (current: Run): Promise<void> => {
     logger.info({ relay: name, mode }, 'relay started');
     let pace = FIRST_PACE;
@@ -68,7 +78,7 @@ export function createRelay(options: RelayOptions): Relay {
         ({ end } = await current.iterate(pace.probing));
       } catch (error) {
         end = 'errored';
-        logger.warn({ relay: name, err: error }, 'an iteration of the relay failed; it backs off and goes on');
+        reportFailure(error);
         emit('outbox.errored', { relay: name, error });
       }
       pace = await rest(current, nextPace(pace, end, { ...parsed, ...parsed.backoff }));

@@ -1,3 +1,5 @@
+import { ReplaysafeError } from '../errors.js';
+
 export interface SqlResult<Row> {
   readonly rows: readonly Row[];
   /** Rows returned or changed. */
@@ -96,4 +98,19 @@ export function isInfrastructureState(state: string | undefined): boolean {
 /** Whether an error tells of others' locks: serialization failure, deadlock, lock or statement time-out. */
 export function isContentionState(state: string | undefined): boolean {
   return state !== undefined && CONTENTION_STATES.test(state);
+}
+
+const MISSING_STATES = /^(42P01|3F000|42883)$/;
+
+/** Whether a table, schema or function that the statement names does not exist. */
+export function isMissingRelation(state: string | undefined): boolean {
+  return state !== undefined && MISSING_STATES.test(state);
+}
+
+/**
+ * What to throw where a statement of the library's own has failed: RS_MIGRATE_PENDING in place of an error that only a
+ * forgotten migration explains, any other error as it is. Not for the statements of the application.
+ */
+export function orMigratePending(cause: unknown): unknown {
+  return isMissingRelation(sqlState(cause)) ? new ReplaysafeError('RS_MIGRATE_PENDING', { cause }) : cause;
 }

@@ -148,6 +148,20 @@ describe('without a transaction', () => {
     expect(await db.rows()).toEqual([]);
   });
 
+  test('the SQL port itself is refused by its name; every refusal tells what to pass', async () => {
+    const passInstead =
+      /; pass `handle` of sql\.transaction, `ctx\.tx`, `request\.idempotency\.tx`, or a pg client inside BEGIN$/;
+    for (const [given, what] of [
+      [db.sql, 'this is the SQL port'],
+      [db.pool, 'this is a pool'],
+      [{}, 'this is no pg client'],
+    ] as const) {
+      const error: unknown = await db.outbox.enqueue(given as never, EVENT).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ ...refused, message: expect.stringContaining(what) as unknown });
+      expect(error).toMatchObject({ message: expect.stringMatching(passInstead) as unknown });
+    }
+  });
+
   test('a transaction of the port that has ended is refused', async () => {
     const ended = await db.sql.transaction(async (tx) => tx);
     await expect(db.outbox.enqueue(ended, EVENT)).rejects.toMatchObject({ code: 'RS_TX_REVOKED' });

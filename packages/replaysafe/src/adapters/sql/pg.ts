@@ -97,6 +97,7 @@ function join(handle: PgClient): SqlExecutor {
 
 function openClient(handle: unknown): RawClient {
   const candidate = handle as (RawClient & { readonly totalCount?: unknown }) | null | undefined;
+  if (isPort(handle)) throw noTransaction('this is the SQL port, which opens transactions and is none');
   if (typeof candidate !== 'object' || candidate === null || typeof candidate.query !== 'function') {
     throw noTransaction('this is no pg client');
   }
@@ -109,6 +110,14 @@ function openClient(handle: unknown): RawClient {
   return candidate;
 }
 
+function isPort(handle: unknown): boolean {
+  const { query, transaction, join } = (handle ?? {}) as Readonly<Record<string, unknown>>;
+  return [query, transaction, join].every((method) => typeof method === 'function');
+}
+
+const WHAT_TO_PASS =
+  'pass `handle` of sql.transaction, `ctx.tx`, `request.idempotency.tx`, or a pg client inside BEGIN';
+
 function noTransaction(detail: string): ReplaysafeError {
-  return new ReplaysafeError('RS_OUTBOX_NO_TRANSACTION', { detail });
+  return new ReplaysafeError('RS_OUTBOX_NO_TRANSACTION', { detail: `${detail}; ${WHAT_TO_PASS}` });
 }
