@@ -63,8 +63,12 @@ test('every npm word that the documentation names exists', async () => {
 
 async function pages(): Promise<string[]> {
   const found = await readdir(root, { recursive: true, withFileTypes: true });
-  return found
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.md'))
-    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
-    .filter((path) => !path.includes('node_modules') && !path.includes('dist/'));
+  return (
+    found
+      .filter((entry) => entry.isFile() && entry.name.endsWith('.md'))
+      .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+      .filter((path) => !path.includes('node_modules') && !path.includes('dist/'))
+      // The root's README, copied there while the library is packed.
+      .filter((path) => path !== join('packages', 'replaysafe', 'README.md'))
+  );
 }

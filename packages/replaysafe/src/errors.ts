@@ -131,9 +131,9 @@ export const ERRORS = {
     true,
   ),
   RS_CLIENT_REQUEST_INVALID: entry('the request cannot be sent as it is', 500, false),
-  RS_CLIENT_ABORTED: entry('the caller gave the call up', 503, false),
+  RS_CLIENT_ABORTED: entry('the caller gave the call up', 500, false),
   RS_CLIENT_ANSWER_TEMPORARY: entry('the remote system answered that it cannot serve the request now', 503, true),
-  RS_CLIENT_ANSWER_REFUSED: entry('the remote system refused the request', 502, false),
+  RS_CLIENT_ANSWER_REFUSED: entry('the remote system refused the request', 500, false),
   RS_CLIENT_STOPPED: entry('the process is stopping; the call was not repeated', 503, true),
 
   // lifecycle
