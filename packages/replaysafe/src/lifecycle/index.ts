@@ -1,10 +1,5 @@
-export {
-  createLifecycle,
-  type EndablePool,
-  type Lifecycle,
-  type ServerOptions,
-  type StopOptions,
-} from './lifecycle.js';
+export { createLifecycle } from './create-lifecycle.js';
+export { type EndablePool, type Lifecycle, type ServerOptions, type StopOptions } from './lifecycle.js';
 export { type LifecycleOptions } from './lifecycle-options.js';
 export { installSignals, type InstalledSignals, type SignalOptions } from './signals.js';
 export { type Budget } from './budget.js';
