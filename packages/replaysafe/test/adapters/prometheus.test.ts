@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import * as client from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { METRICS, prometheusMetrics, type MetricEntry, type PrometheusMetrics } from '../../src/adapters/prometheus.js';
-import { FEEDS } from '../../src/adapters/prometheus/feeds.js';
+import { FEEDS } from '../../src/adapters/metrics/feeds.js';
 import { emit, EVENTS, type EventName } from '../../src/events.js';
 import { createLifecycle } from '../../src/lifecycle/index.js';
 import { createFakeClock } from '../../src/testing/index.js';

@@ -1,5 +1,5 @@
 import { type EventName, type EventPayloads } from '../../events.js';
-import { type MetricName } from './metrics.js';
+import { type MetricName } from './table.js';
 
 export type Labels = Readonly<Record<string, string>>;
 
