@@ -1,4 +1,4 @@
-import { DataPointType, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
+import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { METRICS as PROMETHEUS } from '../../src/adapters/prometheus.js';
 import { METRICS, otelMetrics, type OtelMetrics, type OtelOptions } from '../../src/adapters/otel.js';
@@ -27,7 +27,7 @@ const scrape = async (): Promise<readonly string[]> => {
     .flatMap((scope) => scope.metrics)
     .flatMap((metric) =>
       metric.dataPoints.map(({ attributes, value }) => {
-        const shown = metric.dataPointType === DataPointType.HISTOGRAM ? summary(value) : String(value);
+        const shown = typeof value === 'number' ? value : summary(value);
         return `${metric.descriptor.name}${JSON.stringify(attributes)} ${shown}`;
       }),
     );
