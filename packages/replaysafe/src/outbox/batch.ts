@@ -1,8 +1,8 @@
 import { emit, type RelayModeName } from '../events.js';
-import { deadlineAfter, type Clock } from '../ports/clock.js';
+import { type Clock } from '../ports/clock.js';
 import type { Publisher } from '../ports/broker.js';
 import type { Logger } from '../ports/logger.js';
-import { orMigratePending, type SqlPort, type SqlTransaction, type TransactionOptions } from '../ports/sql.js';
+import { type SqlPort } from '../ports/sql.js';
 import { toRecord, type ClaimedRow } from './claim.js';
 import { publishBatch } from './publish.js';
 import type { Recorded, Settled } from './record.js';
@@ -40,39 +40,6 @@ export interface BatchResult {
 }
 
 export const EMPTY_BATCH: BatchResult = { claimed: 0, published: 0, refused: false };
-
-/**
- * Bound of one step at the database, in milliseconds. The server's own time-outs end a step before that; this is for a
- * connection that does not answer any more.
- */
-export const STEP_MS = 15_000;
-
-/**
- * A transaction of the relay's own statements with a deadline of its own, never the signal of the stop (R-SHUT-SCHED-2).
- * @throws RS_MIGRATE_PENDING when the outbox is missing
- */
-export async function boundedTransaction<T>(
-  { sql, clock }: Pick<BatchContext, 'sql' | 'clock'>,
-  boundMs: number,
-  fn: (tx: SqlTransaction) => Promise<T>,
-  options: TransactionOptions = {},
-): Promise<T> {
-  const deadline = deadlineAfter(clock, boundMs);
-  try {
-    return await sql.transaction(
-      async (tx) => {
-        try {
-          return await fn(tx);
-        } catch (error) {
-          throw orMigratePending(error);
-        }
-      },
-      { ...options, deadline: deadline.signal },
-    );
-  } finally {
-    deadline.dispose();
-  }
-}
 
 /** Publishes claimed rows and decides what is to be written for each. */
 export async function publishClaimed(

@@ -1,5 +1,6 @@
+import { boundedTransaction } from '../ports/bounded-transaction.js';
 import { pause } from '../ports/clock.js';
-import { boundedTransaction, type BatchContext } from './batch.js';
+import { type BatchContext } from './batch.js';
 import { uuidArray } from './claim.js';
 
 export interface Lease {

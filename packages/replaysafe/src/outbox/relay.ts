@@ -2,7 +2,7 @@ import { hasCode } from '../errors.js';
 import { emit } from '../events.js';
 import { pause } from '../ports/clock.js';
 import type { Resource } from '../ports/stop.js';
-import { FIRST_PACE, nextPace, type IterationEnd, type Pace } from './pace.js';
+import { FIRST_PACE, nextPace, type IterationEnd, type Pace } from '../retry/pace.js';
 import { parseRelayOptions, type RelayOptions } from './relay-options.js';
 import { openRun, type Run } from './run.js';
 

@@ -1,6 +1,7 @@
+import { boundedTransaction, STEP_MS } from '../ports/bounded-transaction.js';
 import { emit } from '../events.js';
-import { boundedTransaction, STEP_MS, type BatchContext, type BatchResult, type ClaimSize } from './batch.js';
-import type { IterationEnd } from './pace.js';
+import { type BatchContext, type BatchResult, type ClaimSize } from './batch.js';
+import type { IterationEnd } from '../retry/pace.js';
 import type { ParsedRelayOptions } from './relay-options.js';
 import { runSinglePhase } from './single-phase.js';
 import { outboxSql } from './sql.js';

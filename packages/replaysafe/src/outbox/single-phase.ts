@@ -1,13 +1,12 @@
+import { boundedTransaction, STEP_MS } from '../ports/bounded-transaction.js';
 import { randomUUID } from 'node:crypto';
 import { hasCode } from '../errors.js';
 import {
   announceClaim,
-  boundedTransaction,
   EMPTY_BATCH,
   publishClaimed,
   releaseAll,
   resultOf,
-  STEP_MS,
   type BatchContext,
   type BatchResult,
   type ClaimSize,

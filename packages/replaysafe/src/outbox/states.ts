@@ -1,5 +1,6 @@
 import type { PublishOutcome } from '../ports/broker.js';
 import type { Random } from '../ports/random.js';
+import { storableText } from '../ports/storable-text.js';
 import { backoffDelay } from '../retry/backoff.js';
 
 /** The states of an event. The CHECK constraints of `outbox_event` tie each to its columns. */
@@ -76,7 +77,7 @@ export function settle(
   if (interrupted && (outcome.status === 'retriable' || outcome.status === 'unknown')) return { kind: 'released' };
   const refused = outcome.status === 'topic-refused';
   const failures = row.failures + 1;
-  const error = errorText(`${outcome.status}: ${outcome.reason}`);
+  const error = storableText(`${outcome.status}: ${outcome.reason}`);
   const reason: DeadReason | undefined =
     outcome.status === 'rejected'
       ? 'rejected'
@@ -96,14 +97,4 @@ export function settle(
     error,
     delayMs: backoffDelay({ attempt: failures, baseMs, capMs, random }),
   };
-}
-
-const ERROR_LENGTH = 2_000;
-
-/** Text that PostgreSQL can store: no NUL, no half surrogate pairs, and not a megabyte of it. */
-export function errorText(text: string): string {
-  return text
-    .slice(0, ERROR_LENGTH)
-    .replaceAll('\0', '\uFFFD')
-    .replaceAll(/\p{Surrogate}/gu, '\uFFFD');
 }

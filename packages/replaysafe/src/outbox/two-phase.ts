@@ -1,15 +1,14 @@
+import { boundedTransaction, STEP_MS } from '../ports/bounded-transaction.js';
 import { randomUUID } from 'node:crypto';
 import { hasCode } from '../errors.js';
 import { pause } from '../ports/clock.js';
 import { backoffDelay } from '../retry/backoff.js';
 import {
   announceClaim,
-  boundedTransaction,
   EMPTY_BATCH,
   publishClaimed,
   releaseAll,
   resultOf,
-  STEP_MS,
   type BatchContext,
   type BatchResult,
   type ClaimSize,

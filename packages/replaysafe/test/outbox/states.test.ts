@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { errorText, OUTBOX_STATES, settle, TRANSITIONS, type FailurePolicy } from '../../src/outbox/states.js';
+import { OUTBOX_STATES, settle, TRANSITIONS, type FailurePolicy } from '../../src/outbox/states.js';
+import { storableText } from '../../src/ports/storable-text.js';
 import type { PublishOutcome } from '../../src/ports/broker.js';
 
 const LAST = 0.999_999;
@@ -76,7 +77,7 @@ test('nothing leaves PUBLISHED or DEAD by the hand of a relay', () => {
 });
 
 test('an error text of a megabyte, with NUL and half a surrogate pair, can be stored', () => {
-  const text = errorText(`a\0b\ud800c${'\u{1F600}'.repeat(500_000)}`);
+  const text = storableText(`a\0b\ud800c${'\u{1F600}'.repeat(500_000)}`);
   expect(text.length).toBe(2_000);
   expect(text).not.toMatch(/\0|\p{Surrogate}/u);
   expect(text.startsWith('a\uFFFDb\uFFFDc')).toBe(true);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FIRST_PACE, nextPace, type IterationEnd, type Pace } from '../../src/outbox/pace.js';
+import { FIRST_PACE, nextPace, type IterationEnd, type Pace } from '../../src/retry/pace.js';
 
 const OPTIONS = { pollBusyMs: 10, pollIdleMs: 1_000, baseMs: 200, capMs: 60_000, random: { next: () => 0.999_999 } };
 

@@ -1,5 +1,5 @@
 import type { Random } from '../ports/random.js';
-import { backoffDelay } from '../retry/backoff.js';
+import { backoffDelay } from './backoff.js';
 
 /** How an iteration of the relay ended. `refused`: rows were claimed and the broker took none, for no fault of theirs. */
 export type IterationEnd = 'full' | 'partial' | 'empty' | 'refused' | 'errored';
