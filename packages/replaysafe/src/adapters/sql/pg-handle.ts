@@ -11,6 +11,7 @@ export class PgTransaction<Client extends PgClient> implements SqlTransaction<Cl
   readonly #savepoints: string[] = [];
   #savepointCount = 0;
   #pending = 0;
+  #tracked = 0;
   #ended = false;
   #failed: unknown;
   #lost: ReplaysafeError | undefined;
@@ -34,7 +35,28 @@ export class PgTransaction<Client extends PgClient> implements SqlTransaction<Cl
   /** Revokes the handle and says how many statements nobody waits for. */
   end(): number {
     this.#ended = true;
-    return this.#pending;
+    // A tracked call has at most one statement under way, which is counted as well.
+    return Math.max(this.#pending, this.#tracked);
+  }
+
+  /** Why a statement would be refused now. */
+  get refusal(): ReplaysafeError | undefined {
+    return this.#ended ? new ReplaysafeError('RS_TX_REVOKED') : this.#lost;
+  }
+
+  /** Notes that the transaction cannot be committed any more, whatever its statements say. */
+  lose(detail: string): void {
+    if (!this.#ended) this.#lost ??= new ReplaysafeError('RS_TX_LOST', { detail });
+  }
+
+  /** Counts a call that becomes a statement only later, as one that is under way. */
+  async track<T>(call: () => Promise<T>): Promise<T> {
+    this.#tracked++;
+    try {
+      return await call();
+    } finally {
+      this.#tracked--;
+    }
   }
 
   async query<Row>(text: string, params?: readonly unknown[]): Promise<SqlResult<Row>> {
@@ -79,9 +101,9 @@ export class PgTransaction<Client extends PgClient> implements SqlTransaction<Cl
   }
 
   #run(config: unknown, values?: unknown): Promise<PgAnswer> {
-    if (this.#ended) return Promise.reject(new ReplaysafeError('RS_TX_REVOKED'));
     // Outside our transaction each statement would commit by itself, again in every attempt.
-    if (this.#lost !== undefined) return Promise.reject(this.#lost);
+    const refusal = this.refusal;
+    if (refusal !== undefined) return Promise.reject(refusal);
     this.#pending++;
     return this.#session.send(config, values, (error, answer) => {
       this.#pending--;
@@ -108,8 +130,8 @@ export class PgTransaction<Client extends PgClient> implements SqlTransaction<Cl
   /** `client.query` in each of the forms that pg knows. */
   readonly #queryAsDriver = (config: unknown, values?: unknown, callback?: unknown): unknown => {
     if (isSubmittable(config)) {
-      if (this.#ended) throw new ReplaysafeError('RS_TX_REVOKED');
-      if (this.#lost !== undefined) throw this.#lost;
+      const refusal = this.refusal;
+      if (refusal !== undefined) throw refusal;
       return (this.#session.client.query as (...args: unknown[]) => unknown)(config, values, callback);
     }
     const done = typeof values === 'function' ? values : (callback ?? callbackOf(config));
