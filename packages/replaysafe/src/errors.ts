@@ -124,7 +124,8 @@ export const ERRORS = {
   ),
   RS_CLIENT_BODY_NOT_REPLAYABLE: entry('a body that can be read only once cannot be sent again', 500, false),
   RS_CLIENT_TIMEOUT: entry('the remote system did not answer in time', 504, true),
-  RS_CLIENT_SYSTEM_UNAVAILABLE: entry('the remote system cannot be reached', 503, true),
+  RS_CLIENT_SYSTEM_UNAVAILABLE: entry('the remote system cannot be reached, or its circuit breaker is open', 503, true),
+  RS_CLIENT_OVERLOADED: entry('too many calls to this system are running and waiting; nothing was sent', 503, true),
   RS_CLIENT_OUTCOME_UNKNOWN: entry(
     'the request may have been executed; ask again with the same key, never with a new one',
     504,
@@ -134,7 +135,7 @@ export const ERRORS = {
   RS_CLIENT_ABORTED: entry('the caller gave the call up', 500, false),
   RS_CLIENT_ANSWER_TEMPORARY: entry('the remote system answered that it cannot serve the request now', 503, true),
   RS_CLIENT_ANSWER_REFUSED: entry('the remote system refused the request', 500, false),
-  RS_CLIENT_STOPPED: entry('the process is stopping; the call was not repeated', 503, true),
+  RS_CLIENT_STOPPED: entry('the process is stopping; the call was not sent, or not sent again', 503, true),
 
   // lifecycle
   RS_LIFECYCLE_BUDGET: entry('the shutdown budget does not fit into the grace period', 500, false),

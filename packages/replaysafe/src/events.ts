@@ -38,6 +38,10 @@ export interface EventPayloads {
   'client.answered': ClientCall & { readonly attempt: number; readonly status: number; readonly durationMs: number };
   'client.failed': ClientCall & { readonly attempt: number; readonly code: string };
   'client.backed-off': ClientCall & { readonly attempt: number; readonly delayMs: number };
+  'client.refused': ClientCall & { readonly reason: 'breaker' | 'bulkhead' };
+  'client.budget-spent': ClientCall & { readonly attempt: number };
+  'client.breaker-changed': { readonly client: string; readonly from: string; readonly to: string };
+  'client.key-misused': ClientCall & { readonly misuse: string };
 
   'lifecycle.started': { readonly graceMs: number };
   'lifecycle.stop-requested': { readonly reason: string };
@@ -113,6 +117,10 @@ export const EVENTS: { readonly [Name in EventName]: EventEntry } = {
   'client.answered': durable('the remote system has answered'),
   'client.failed': passing('a try ended without an answer'),
   'client.backed-off': passing('the call waits before its next try'),
+  'client.refused': passing('a try was not sent: open breaker, or too many calls'),
+  'client.budget-spent': passing('a try was not repeated because the retry budget is spent'),
+  'client.breaker-changed': passing('the circuit breaker opened, half-opened or closed'),
+  'client.key-misused': passing('one object has two keys, or one key two requests'),
 
   'lifecycle.started': passing('the service is ready'),
   'lifecycle.stop-requested': passing('a signal or a call has begun the stop'),
@@ -134,6 +142,11 @@ const channels = Object.fromEntries(
 export function emit<Name extends EventName>(name: Name, payload: EventPayloads[Name]): void {
   const target = channels[name];
   if (target.hasSubscribers) target.publish(payload);
+}
+
+/** For places where making the payload costs more than it may. */
+export function hasListeners(name: EventName): boolean {
+  return channels[name].hasSubscribers;
 }
 
 /** Subscribes to an event. A subscriber that throws is reported by Node as an uncaught exception, as for any channel. */

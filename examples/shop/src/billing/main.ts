@@ -32,7 +32,10 @@ const { sql } = database;
 const provider = createHttpClient({
   name: 'provider',
   baseUrl: env.text('PROVIDER_URL', 'http://127.0.0.1:3003'),
+  money: true,
   timeouts: { connectMs: 500, headersMs: 1_000, bodyMs: 2_000, totalMs: 8_000 },
+  // This provider is killed by the demo and back within a second; leave the 30 s to one that is ill.
+  breaker: { openMs: 1_000 },
   signals: lifecycle.signals,
   logger,
 });

@@ -11,6 +11,13 @@ const TRY_TIMEOUT_MS = 4_000;
 const WAIT_BETWEEN_TRIES_MS = [50, 400] as const;
 /** About as long as an order takes: some are cut before the work, some after it. */
 const LOST_AFTER_MS = [1, 15] as const;
+/** Errors of a try that the customer makes again: nothing came back, whatever is known of the outcome. */
+const UNANSWERED = [
+  'RS_CLIENT_SYSTEM_UNAVAILABLE',
+  'RS_CLIENT_OUTCOME_UNKNOWN',
+  'RS_CLIENT_OVERLOADED',
+  'RS_CLIENT_ABORTED',
+] as const;
 
 export interface OrderingOptions {
   readonly addresses: readonly string[];
@@ -63,6 +70,8 @@ export class OrderingClient {
           baseUrl,
           timeouts: { connectMs: 500, headersMs: 3_000, bodyMs: 3_000, totalMs: TRY_TIMEOUT_MS },
           connections: MOST_OPEN_ORDERS,
+          // Instances are killed all the time here, and are back before a breaker in real life would look again.
+          breaker: { openMs: 100 },
         }),
       ]),
     );
@@ -162,7 +171,7 @@ export class OrderingClient {
         signal: connection.signal,
       });
     } catch (error) {
-      if (hasCode(error, 'RS_CLIENT_SYSTEM_UNAVAILABLE', 'RS_CLIENT_OUTCOME_UNKNOWN')) return undefined;
+      if (hasCode(error, ...UNANSWERED)) return undefined;
       throw error;
     } finally {
       clearTimeout(timer);

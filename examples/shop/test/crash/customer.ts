@@ -25,6 +25,8 @@ export class Customer {
       name: 'orders',
       baseUrl,
       timeouts: { connectMs: 500, headersMs: 3_000, bodyMs: 3_000, totalMs: 5_000 },
+      // The service is killed and started again within a second.
+      breaker: { openMs: 100 },
     });
   }
 

@@ -1,7 +1,7 @@
 import { ReplaysafeError } from '../errors.js';
 import { invalidHeader, lowerCased } from './headers.js';
 import { checkedKey, KEY_HEADER } from './key.js';
-import { refuseKeylessWrite } from './policy.js';
+import { refuseKeylessWrite, refuseWithoutKey } from './policy.js';
 
 export type HttpMethod = 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -26,15 +26,25 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** One operation, made ready once: nothing in it changes between tries. */
+/** One operation, made ready once: nothing in it changes between tries. The pool is given it as it is. */
 export interface PreparedCall {
   readonly method: HttpMethod;
   readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Name, value, name, value. */
+  readonly headers: string[];
   readonly body: string | Uint8Array | null;
   readonly key: string | undefined;
   readonly retry: boolean;
   readonly repeatable: boolean;
+}
+
+/** What a client adds to every call. */
+export interface CallDefaults {
+  readonly basePath: string;
+  /** Lower-case names. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly money: boolean;
+  readonly traceparent: (() => string | undefined) | undefined;
 }
 
 const CALL_OPTIONS = new Set([
@@ -48,40 +58,78 @@ const CALL_OPTIONS = new Set([
   'signal',
 ]);
 const PATH = /^\/[\x21-\x7e]*$/;
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]+)?$/;
 
 /**
  * Refuses here what could never be sent: later it would look like a failure of the remote system, worth another try.
- * @throws RS_OPTION_UNKNOWN, RS_CLIENT_REQUEST_INVALID, RS_CLIENT_KEY_REQUIRED, RS_CLIENT_KEY_INVALID,
+ * @throws RS_OPTION_UNKNOWN, RS_OPTION_INVALID, RS_CLIENT_REQUEST_INVALID, RS_CLIENT_KEY_REQUIRED, RS_CLIENT_KEY_INVALID,
  * RS_CLIENT_BODY_NOT_REPLAYABLE
  */
 export function prepareCall(
   method: HttpMethod,
   path: string,
   options: CallOptions,
-  clientHeaders: Readonly<Record<string, string>>,
+  defaults: CallDefaults,
 ): PreparedCall {
-  for (const name of Object.keys(options)) {
-    if (!CALL_OPTIONS.has(name))
-      throw new ReplaysafeError('RS_OPTION_UNKNOWN', { detail: `${method} call: "${name}"` });
-  }
-  const complaint = pathComplaint(path) ?? invalidHeader(options.headers ?? {});
+  checkOptions(method, options);
+  const complaint = pathComplaint(path) ?? (options.headers && invalidHeader(options.headers));
   if (complaint !== undefined) throw new ReplaysafeError('RS_CLIENT_REQUEST_INVALID', { detail: complaint });
-  const headers = lowerCased({ ...lowerCased(clientHeaders), ...lowerCased(options.headers ?? {}) });
-  const key = callerKey(options.idempotencyKey, headers[KEY_HEADER]);
-  if (key !== undefined) headers[KEY_HEADER] = key;
-  const body = bodyOf(options);
-  if (options.json !== undefined) headers['content-type'] ??= 'application/json';
+  const own = options.headers === undefined ? undefined : lowerCased(options.headers);
+  const key = callerKey(options.idempotencyKey, own?.get(KEY_HEADER));
   const call = {
     method,
-    path,
-    headers,
-    body,
+    path: defaults.basePath + path,
+    headers: headerList(options, own, key, defaults),
+    body: bodyOf(options),
     key,
     retry: options.retry ?? true,
     repeatable: options.repeatable ?? false,
   };
   refuseKeylessWrite(call);
+  if (defaults.money) refuseWithoutKey(call);
   return call;
+}
+
+function checkOptions(method: HttpMethod, options: CallOptions): void {
+  for (const name in options) {
+    if (!CALL_OPTIONS.has(name))
+      throw new ReplaysafeError('RS_OPTION_UNKNOWN', { detail: `${method} call: "${name}"` });
+  }
+  const { timeoutMs } = options;
+  if (timeoutMs === undefined || (Number.isInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= LONGEST_CALL_MS))
+    return;
+  throw new ReplaysafeError('RS_OPTION_INVALID', {
+    detail: `${method} call: timeoutMs must be a whole number from 1 to ${LONGEST_CALL_MS}, not ${String(timeoutMs)}`,
+  });
+}
+
+/** The longest that a timer can wait: a longer one would fire at once. */
+const LONGEST_CALL_MS = 2_147_483_647;
+
+function headerList(
+  options: CallOptions,
+  own: ReadonlyMap<string, string> | undefined,
+  key: string | undefined,
+  defaults: CallDefaults,
+): string[] {
+  const list: string[] = [];
+  for (const [name, value] of defaults.headers) {
+    if (own?.has(name) !== true) list.push(name, value);
+  }
+  if (own !== undefined) {
+    for (const [name, value] of own) {
+      if (name !== KEY_HEADER) list.push(name, value);
+    }
+  }
+  const named = (name: string): boolean => defaults.headers.has(name) || own?.has(name) === true;
+  if (key !== undefined) list.push(KEY_HEADER, key);
+  if (options.json !== undefined && !named('content-type')) list.push('content-type', 'application/json');
+  if (defaults.traceparent !== undefined && !named('traceparent')) {
+    const traceparent = defaults.traceparent();
+    // A trace that is not one must not fail a payment.
+    if (traceparent !== undefined && TRACEPARENT.test(traceparent)) list.push('traceparent', traceparent);
+  }
+  return list;
 }
 
 function pathComplaint(path: unknown): string | undefined {

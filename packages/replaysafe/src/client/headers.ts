@@ -10,6 +10,6 @@ export function invalidHeader(headers: Readonly<Record<string, unknown>>): strin
   return undefined;
 }
 
-export function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+export function lowerCased(headers: Readonly<Record<string, string>>): Map<string, string> {
+  return new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }

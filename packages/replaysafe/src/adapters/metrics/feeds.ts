@@ -100,6 +100,18 @@ export const FEEDS: { readonly [Name in EventName]?: (sink: MetricSink, event: E
   'client.failed': (sink, { client, method, code }) => {
     sink.add('replaysafe_client_failures_total', 1, { client, method, code });
   },
+  'client.refused': (sink, { client, reason }) => {
+    sink.add('replaysafe_client_refused_total', 1, { client, reason });
+  },
+  'client.breaker-changed': (sink, { client, to }) => {
+    sink.add('replaysafe_client_breaker_changes_total', 1, { client, to });
+  },
+  'client.budget-spent': (sink, { client }) => {
+    sink.add('replaysafe_client_budget_spent_total', 1, { client });
+  },
+  'client.key-misused': (sink, { client, misuse }) => {
+    sink.add('replaysafe_client_key_misuses_total', 1, { client, misuse });
+  },
 };
 
 function statusClass(status: number): string {

@@ -3,7 +3,16 @@ import { type EventName } from '../../events.js';
 export interface MetricEntry {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly unit:
-    'seconds' | 'events' | 'messages' | 'requests' | 'connections' | 'runs' | 'tries' | 'resources' | 'errors';
+    | 'seconds'
+    | 'events'
+    | 'messages'
+    | 'requests'
+    | 'connections'
+    | 'runs'
+    | 'tries'
+    | 'resources'
+    | 'errors'
+    | 'changes';
   /** Each has few values: no ids, no keys, no paths, no names made up at start. */
   readonly labels: readonly string[];
   /** The event that feeds it, or the call that is asked on a scrape. */
@@ -261,6 +270,34 @@ export const METRICS = {
     labels: ['client', 'method', 'code'],
     from: 'client.failed',
     help: 'Tries that ended without an answer, by error code.',
+  },
+  replaysafe_client_refused_total: {
+    type: 'counter',
+    unit: 'tries',
+    labels: ['client', 'reason'],
+    from: 'client.refused',
+    help: 'Tries that were not sent: reason is breaker (it is open) or bulkhead (too many calls run and wait).',
+  },
+  replaysafe_client_breaker_changes_total: {
+    type: 'counter',
+    unit: 'changes',
+    labels: ['client', 'to'],
+    from: 'client.breaker-changed',
+    help: 'Changes of a circuit breaker, by the state it came to. Alert on open.',
+  },
+  replaysafe_client_budget_spent_total: {
+    type: 'counter',
+    unit: 'tries',
+    labels: ['client'],
+    from: 'client.budget-spent',
+    help: 'Tries that were not repeated because the retry budget is spent.',
+  },
+  replaysafe_client_key_misuses_total: {
+    type: 'counter',
+    unit: 'requests',
+    labels: ['client', 'misuse'],
+    from: 'client.key-misused',
+    help: 'Keys made inside of what is repeated, or used for two things; counted with warnOnKeyMisuse only.',
   },
 } as const satisfies Readonly<Record<string, MetricEntry>>;
 
