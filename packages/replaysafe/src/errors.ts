@@ -141,6 +141,11 @@ export const ERRORS = {
   RS_LIFECYCLE_BUDGET: entry('the shutdown budget does not fit into the grace period', 500, false),
   RS_LIFECYCLE_DUPLICATE_NAME: entry('two resources have the same name', 500, false),
   RS_LIFECYCLE_CYCLE: entry('the declared stop order has a circle', 500, false),
+  RS_LIFECYCLE_LEASE_LOST: entry(
+    'another process has taken the lease of this worker over; nothing that this run still writes may be committed',
+    503,
+    true,
+  ),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -33,6 +33,7 @@ export interface EventPayloads {
   'idempotency.discarded': { readonly keyHash: string; readonly status: number };
   'idempotency.refused': { readonly keyHash: string | undefined; readonly code: string };
   'idempotency.waited': { readonly keyHash: string; readonly waitedMs: number };
+  'idempotency.swept': { readonly expired: number; readonly deleted: number };
 
   'client.attempted': ClientCall & { readonly attempt: number };
   'client.answered': ClientCall & { readonly attempt: number; readonly status: number; readonly durationMs: number };
@@ -56,6 +57,13 @@ export interface EventPayloads {
     readonly lateAfterFin: number;
   };
   'lifecycle.worker-ran': { readonly worker: string; readonly durationMs: number; readonly error: unknown };
+  'lifecycle.lease-taken': {
+    readonly worker: string;
+    readonly epoch: bigint;
+    /** Another owner's run was begun and not ended. */
+    readonly takenOver: boolean;
+  };
+  'lifecycle.lease-lost': { readonly worker: string; readonly epoch: bigint };
   'lifecycle.stopped': { readonly durationMs: number; readonly exitCode: number };
 }
 
@@ -112,6 +120,7 @@ export const EVENTS: { readonly [Name in EventName]: EventEntry } = {
   'idempotency.discarded': passing('the handler ran, its answer is not one that is stored'),
   'idempotency.refused': passing('the request was answered with a problem and not executed'),
   'idempotency.waited': passing('a duplicate waited for the first request to end'),
+  'idempotency.swept': passing('a batch of old answers is forgotten, or of old keys deleted'),
 
   'client.attempted': passing('a try is about to be sent'),
   'client.answered': durable('the remote system has answered'),
@@ -129,6 +138,8 @@ export const EVENTS: { readonly [Name in EventName]: EventEntry } = {
   'lifecycle.resource-stopped': passing('a resource has stopped, failed or been abandoned'),
   'lifecycle.http-drained': passing('the last connection of a server is closed'),
   'lifecycle.worker-ran': passing('an iteration of a worker has ended'),
+  'lifecycle.lease-taken': passing('a worker that runs once over all processes has begun an iteration here'),
+  'lifecycle.lease-lost': passing('the lease of a running iteration ran out or was taken over'),
   'lifecycle.stopped': passing('the stop is complete'),
 };
 

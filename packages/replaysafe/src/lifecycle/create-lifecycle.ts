@@ -3,13 +3,7 @@ import { emit } from '../events.js';
 import { parseOptions } from '../options.js';
 import { type Resource } from '../ports/stop.js';
 import { crashBudget, planBudget } from './budget.js';
-import {
-  JOB_OPTIONS,
-  LIFECYCLE_OPTIONS,
-  SERVER_OPTIONS,
-  WORKER_OPTIONS,
-  type LifecycleOptions,
-} from './lifecycle-options.js';
+import { LIFECYCLE_OPTIONS, SERVER_OPTIONS, type LifecycleOptions } from './lifecycle-options.js';
 import { answerProbe } from './answer-probe.js';
 import { createHealth } from './health.js';
 import { createHttpDrain, type HttpDrain } from './http-drain.js';
@@ -20,6 +14,7 @@ import { exitCodeOf, type ShutdownReport } from './report.js';
 import { createShutdown, type Shutdown } from './shutdown.js';
 import { createStopSignals } from './stop-signals.js';
 import { nextState, type LifecycleInput, type LifecycleState } from './states.js';
+import { parseWorker } from './worker-options.js';
 import { createWorker, type Worker } from './worker.js';
 
 /**
@@ -158,15 +153,13 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
       return server;
     },
 
-    worker: (job, workerOptions) => {
-      const given = { name: job.name, everyMs: job.everyMs, job };
-      const { name: jobName } = parseOptions('lifecycle.worker', JOB_OPTIONS, given);
-      const { usedBy } = parseOptions('lifecycle.worker', WORKER_OPTIONS, workerOptions);
-      const worker = createWorker({ job, signals: signals.of.work, clock, random, logger });
+    worker: (job: { readonly name: string }, workerOptions?: object) => {
+      const parsedWorker = parseWorker(job, workerOptions);
+      const worker = createWorker({ worker: parsedWorker, signals: signals.of.work, clock, random, logger });
       register({
-        name: jobName,
+        name: parsedWorker.name,
         phase: 'work',
-        usedBy,
+        usedBy: parsedWorker.usedBy,
         run: async () => {
           await worker.ended();
           return undefined;

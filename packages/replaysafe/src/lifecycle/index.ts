@@ -17,3 +17,14 @@ export {
 } from './report.js';
 export { type LifecycleState } from './states.js';
 export { type UserPhase } from './stop-signals.js';
+export { type HeldLease } from './lease.js';
+export {
+  type CronSchedule,
+  type LeasedRunContext,
+  type LeasedWorkerOptions,
+  type LeaseOptions,
+  type RunContext,
+  type WorkerJob,
+  type WorkerOptions,
+  type WorkerPace,
+} from './worker-job.js';

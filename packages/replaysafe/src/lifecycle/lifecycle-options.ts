@@ -2,7 +2,6 @@ import { boolean, custom, integer, optional, port, text } from '../options.js';
 import { systemClock, type Clock } from '../ports/clock.js';
 import { type Logger } from '../ports/logger.js';
 import { systemRandom, type Random } from '../ports/random.js';
-import { type PeriodicJob } from '../ports/stop.js';
 import { BUDGET_OPTIONS } from './budget.js';
 import { stderrLogger } from './stderr-logger.js';
 
@@ -64,12 +63,3 @@ const usedBy = custom<readonly string[]>(
 
 /** The options of `lifecycle.server()`. */
 export const SERVER_OPTIONS = { name: optional(text()), usedBy, management: boolean(false) } as const;
-
-/** A job is read like options, but may have more of its own: it is often an object of another concept. */
-export const JOB_OPTIONS = {
-  name: text(),
-  everyMs: integer({ min: 1 }),
-  job: port<PeriodicJob>(['run']),
-} as const;
-
-export const WORKER_OPTIONS = { usedBy } as const;

@@ -1,7 +1,7 @@
 import { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type Clock } from '../ports/clock.js';
 import { type Logger } from '../ports/logger.js';
-import { type PeriodicJob, type Resource, type StopSignals } from '../ports/stop.js';
+import { type Resource, type StopSignals } from '../ports/stop.js';
 import { type Budget } from './budget.js';
 import { type HttpServer } from './connections.js';
 import { type ProbeAnswer, type ProbeKind, type ReadinessCheck } from './health.js';
@@ -9,6 +9,7 @@ import { type HttpTraffic } from './http-drain.js';
 import { type ShutdownReport } from './report.js';
 import { type LifecycleState } from './states.js';
 import { type UserPhase } from './stop-signals.js';
+import { type LeasedRunContext, type LeasedWorkerOptions, type WorkerJob, type WorkerOptions } from './worker-job.js';
 
 /** A pool as most drivers have it. */
 export interface EndablePool {
@@ -56,8 +57,13 @@ export interface Lifecycle {
   started(): void;
   /** Drains an `http.Server` on stop. Register it before `listen()`, so that every connection is known. */
   server<Server extends HttpServer>(server: Server, options?: ServerOptions): Server;
-  /** Runs a job from `started()` until the stop. */
-  worker(job: PeriodicJob, options?: { readonly usedBy?: readonly string[] }): void;
+  /**
+   * Runs a job from `started()` until the stop: the run under way is awaited for `workMs`, none begins. With `lease` one process
+   * of all runs it at a time, and another one when that is gone.
+   * @throws RS_OPTION_UNKNOWN, RS_OPTION_REQUIRED, RS_OPTION_INVALID
+   */
+  worker<Tx>(job: WorkerJob<LeasedRunContext<Tx>>, options: LeasedWorkerOptions<Tx>): void;
+  worker(job: WorkerJob, options?: WorkerOptions): void;
   /** A relay, or another source of work that is told to stop at once and awaited for `workMs`. */
   relay<Stoppable extends Resource>(resource: Stoppable): Stoppable;
   /** Told to stop at once and awaited for `consumersMs`. */

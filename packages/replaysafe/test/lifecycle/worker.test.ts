@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createLifecycle } from '../../src/lifecycle/index.js';
-import { nextDelayMs } from '../../src/lifecycle/worker.js';
+import { nextDelayMs } from '../../src/lifecycle/worker-timetable.js';
 import { onEvent } from '../../src/events.js';
 import { createFakeClock } from '../../src/testing/index.js';
 
