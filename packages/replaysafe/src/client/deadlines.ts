@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../ports/clock.js';
 
 /** Something that ends at a moment, unless it is removed before. */
 export interface Ending {
-  /** By the monotonic clock. */
+  /** By the monotonic clock. Fixed while {@link Deadlines} keeps it. */
   readonly at: number;
   /** Where {@link Deadlines} keeps it; -1 while it does not. */
   slot: number;

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import type { Clock } from '../ports/clock.js';
 
 type Controller = Dispatcher.DispatchController;
 
@@ -22,12 +23,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
   failure: Error | undefined;
   /** Whether the request was put on a connection. Before that nothing can have been executed. */
   sent = false;
+  /** When it last came nearer to its end, by the monotonic clock. */
+  progressAt: number;
+  readonly #clock: Clock;
   readonly #owner: ExchangeOwner;
   #controller: Controller | undefined;
   #ended = false;
 
-  constructor(owner: ExchangeOwner) {
+  constructor(owner: ExchangeOwner, clock: Clock) {
     this.#owner = owner;
+    this.#clock = clock;
+    this.progressAt = clock.monotonicMs();
   }
 
   /** Ends this try and no other, in this tick. */
@@ -52,16 +58,19 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     this.sent = true;
+    this.progressAt = this.#clock.monotonicMs();
     this.#controller = controller;
   }
 
   onResponseStart(_controller: Controller, status: number, headers: IncomingHttpHeaders): void {
     this.status = status;
     this.headers = headers;
+    this.progressAt = this.#clock.monotonicMs();
   }
 
   onResponseData(_controller: Controller, chunk: Buffer): void {
     this.chunks.push(chunk);
+    this.progressAt = this.#clock.monotonicMs();
   }
 
   onResponseEnd(): void {

@@ -2,6 +2,7 @@ import { ReplaysafeError } from '../errors.js';
 import type { PreparedCall } from './call.js';
 import type { Exchange } from './exchange.js';
 import { isRead } from './policy.js';
+import type { TimeoutCode } from './try-timeout.js';
 
 /** Why we ended a try ourselves. */
 export type GiveUp = 'aborted' | 'timed-out' | 'stopped';
@@ -19,7 +20,7 @@ export interface TryFailure {
 
 /** The pool itself refused the request. */
 const NEVER_SENT = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED']);
-const TIMED_OUT = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
+const TIMED_OUT = new Set<string>(['HEADERS_TIMEOUT', 'BODY_TIMEOUT'] satisfies TimeoutCode[]);
 /** The answer itself is more than we take; it will be so again. */
 const TOO_LARGE = new Set(['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'UND_ERR_HEADERS_OVERFLOW']);
 /** A certificate that is not accepted: somebody has to change something. */

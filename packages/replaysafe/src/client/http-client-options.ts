@@ -15,8 +15,7 @@ export interface HttpClientOptions {
   /**
    * In milliseconds: `connectMs` (1,000) for a connection, `headersMs` (5,000) from the request to the answer's head,
    * `bodyMs` (10,000) between two pieces of its body, `totalMs` (30,000) for the whole call with all tries and waits. Each must be
-   * longer than the one before it (`bodyMs` may equal `headersMs`); those that are not given adapt to those that are. The
-   * connection pool looks at `headersMs` and `bodyMs` about once a second; `totalMs` is exact.
+   * longer than the one before it (`bodyMs` may equal `headersMs`); those that are not given adapt to those that are.
    */
   readonly timeouts?: {
     readonly connectMs?: number;

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { ReplaysafeError } from '../errors.js';
 import type { Clock } from '../ports/clock.js';
+import type { Verdict } from './breaker.js';
 import { retryAfterMs } from './policy.js';
 
 /** An answer, read to its end. */
@@ -114,6 +115,14 @@ export function isRetryableAnswer(response: HttpResponse): boolean {
 /** Answers given before anything is executed, by a limiter or a server that does not trust early data. */
 export function isRefusedUnexecuted({ status }: HttpResponse): boolean {
   return status === 425 || status === 429;
+}
+
+/** What an answer says about the health of the remote system. */
+export function verdictOf(response: HttpResponse): Verdict {
+  const { status } = response;
+  if (status < 500) return status === 408 || status === 429 ? 'ignored' : 'well';
+  // A replayed failure comes from the store of a system that works.
+  return response.replayed ? 'well' : 'failed';
 }
 
 function problemOf(response: HttpResponse): { type?: string; retryable?: boolean } | undefined {

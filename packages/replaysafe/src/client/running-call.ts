@@ -1,7 +1,6 @@
 import { ReplaysafeError } from '../errors.js';
 import { emit, hasListeners } from '../events.js';
 import type { Timer } from '../ports/clock.js';
-import { backoffDelay } from '../retry/backoff.js';
 import { REFUSED } from './breaker.js';
 import type { PreparedCall } from './call.js';
 import type { Core } from './core.js';
@@ -9,7 +8,9 @@ import type { Ending } from './deadlines.js';
 import { Exchange, type ExchangeOwner } from './exchange.js';
 import { failureOf, outcomeUnknown, type GiveUp, type TryFailure } from './failure.js';
 import { isRead, isSafeToRepeat, mayRepeat } from './policy.js';
-import { isRefusedUnexecuted, isRetryableAnswer, ReceivedResponse, type HttpResponse } from './response.js';
+import { retryWait } from './retry-wait.js';
+import { limitOf, TryTimeout } from './try-timeout.js';
+import { isRefusedUnexecuted, isRetryableAnswer, ReceivedResponse, verdictOf, type HttpResponse } from './response.js';
 
 export interface Settle {
   readonly resolve: (response: HttpResponse) => void;
@@ -19,16 +20,16 @@ export interface Settle {
 /** How a further try that was never sent leaves the call: the answer before it, if there was one, says more. */
 type Outcome = { readonly response: ReceivedResponse } | { readonly failure: TryFailure };
 
-/** Added to a wait that the other side asks for, so that those who were told the same do not come back together. */
-const SPREAD = 0.2;
-
 /**
  * One operation on its way through the layers: deadline, retry, breaker, bulkhead, pool. On the happy path it is two objects (this
  * and its exchange) and a promise; timers exist only while it waits between tries.
  */
 export class RunningCall implements Ending, ExchangeOwner {
-  readonly at: number;
+  /** The next moment at which something may have taken too long: a try, or the whole. */
+  at: number;
   slot = -1;
+  /** The total deadline. */
+  readonly #endsAt: number;
   readonly #core: Core;
   readonly #call: PreparedCall;
   readonly #settle: Settle;
@@ -50,15 +51,31 @@ export class RunningCall implements Ending, ExchangeOwner {
     this.#settle = settle;
     this.#caller = caller;
     this.#startedAt = core.clock.monotonicMs();
-    this.at = this.#startedAt + totalMs;
+    this.#endsAt = this.#startedAt + totalMs;
+    this.at = Math.min(this.#endsAt, this.#startedAt + core.settings.timeouts.connectMs);
     core.deadlines.add(this);
     caller?.addEventListener('abort', this.#onCallerAbort);
     this.#try();
   }
 
-  /** The total deadline. */
+  /** Finds out what has taken too long; if nothing has, comes back when something may have. */
   expire(): void {
-    this.giveUp('timed-out', new Error('the deadline of the call is reached'));
+    const now = this.#core.clock.monotonicMs();
+    if (now >= this.#endsAt) {
+      this.giveUp('timed-out', new Error('the deadline of the call is reached'));
+      return;
+    }
+    const limit = this.#exchange && limitOf(this.#exchange, this.#core.settings.timeouts);
+    const tooLong = limit !== undefined && now >= limit.at;
+    this.#watchUntil(limit === undefined || tooLong ? this.#endsAt : Math.min(this.#endsAt, limit.at));
+    if (tooLong) this.#exchange?.abort(new TryTimeout(limit.code));
+  }
+
+  #watchUntil(at: number): void {
+    const { deadlines } = this.#core;
+    deadlines.remove(this);
+    this.at = at;
+    deadlines.add(this);
   }
 
   readonly #onCallerAbort = (): void => {
@@ -117,7 +134,7 @@ export class RunningCall implements Ending, ExchangeOwner {
 
   #queue(): void {
     const { clock, deadlines, settings } = this.#core;
-    const at = Math.min(this.at, clock.monotonicMs() + settings.bulkhead.queueMs);
+    const at = Math.min(this.#endsAt, clock.monotonicMs() + settings.bulkhead.queueMs);
     const expire = (): void => {
       this.#refuse('bulkhead', overloaded('no slot became free in time'));
     };
@@ -147,11 +164,13 @@ export class RunningCall implements Ending, ExchangeOwner {
   }
 
   #send(): void {
-    const { name, clock, pool } = this.#core;
+    const { name, clock, pool, settings } = this.#core;
     const { method } = this.#call;
     if (this.#attempt > 1) this.#startedAt = clock.monotonicMs();
+    const connectBy = this.#startedAt + settings.timeouts.connectMs;
+    if (connectBy < this.at) this.#watchUntil(connectBy);
     if (hasListeners('client.attempted')) emit('client.attempted', { client: name, method, attempt: this.#attempt });
-    this.#exchange = new Exchange(this);
+    this.#exchange = new Exchange(this, clock);
     pool.dispatch(this.#call, this.#exchange);
   }
 
@@ -224,13 +243,8 @@ export class RunningCall implements Ending, ExchangeOwner {
     const { tries, baseMs, capMs } = settings.retry;
     const attempt = this.#attempt;
     if (this.#givenUp !== undefined || attempt >= tries || !mayRepeat(this.#call)) return undefined;
-    const left = this.at - clock.monotonicMs();
-    if (askedMs >= left) return undefined;
-    const jittered = backoffDelay({ attempt, baseMs, capMs, random });
-    const spread = Math.min(askedMs * (1 + SPREAD * random.next()), left - 1);
-    const wait = Math.floor(Math.max(askedMs, spread, jittered));
-    if (wait >= left) return undefined;
-    if (budget.spend()) return wait;
+    const wait = retryWait(attempt, askedMs, this.#endsAt - clock.monotonicMs(), { baseMs, capMs, random });
+    if (wait === undefined || budget.spend()) return wait;
     emit('client.budget-spent', { client: name, method: this.#call.method, attempt });
     return undefined;
   }
@@ -278,11 +292,4 @@ export class RunningCall implements Ending, ExchangeOwner {
 
 function overloaded(detail: string): ReplaysafeError {
   return new ReplaysafeError('RS_CLIENT_OVERLOADED', { detail });
-}
-
-function verdictOf(response: ReceivedResponse): 'well' | 'failed' | 'ignored' {
-  const { status } = response;
-  if (status < 500) return status === 408 || status === 429 ? 'ignored' : 'well';
-  // A replayed failure comes from the store of a system that works.
-  return response.replayed ? 'well' : 'failed';
 }

@@ -147,23 +147,6 @@ test.each([
   },
 );
 
-test('Retry-After far beyond the deadline gives up at once instead of hammering', async () => {
-  const { server, client } = await setUp([answer(503, { 'retry-after': '99999999999' })]);
-  expect((await client.get('/x')).status).toBe(503);
-  expect(server.arrivals).toHaveLength(1);
-});
-
-test('Retry-After within the deadline is waited for', async () => {
-  const random = { next: () => 0.5 };
-  const { client } = await setUp([answer(503, { 'retry-after': '1' }), answer(200)], { random });
-  const waits: number[] = [];
-  const { unsubscribe } = onEvent('client.backed-off', ({ delayMs }) => waits.push(delayMs));
-  expect((await client.get('/x')).status).toBe(200);
-  unsubscribe();
-  // A tenth more here, a fifth at most: those who were told the same must not come back together.
-  expect(waits).toEqual([1_100]);
-});
-
 test('nothing listens: nothing was executed, and it is tried again', async () => {
   const closed = await scriptedServer(answer(200));
   await closed.close();
