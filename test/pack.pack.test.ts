@@ -34,7 +34,8 @@ beforeAll(async () => {
   doors = Object.keys(manifest.exports)
     .filter((path) => path !== './package.json')
     .map((path) => path.replace(/^\./, 'replaysafe'));
-  const needed = ['fastify', 'kafkajs', 'pg'].map((name) => `${name}@${manifest.devDependencies[name]!}`);
+  const peers = ['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs', 'fastify'];
+  const needed = [...peers, 'kafkajs', 'pg'].map((name) => `${name}@${manifest.devDependencies[name]!}`);
   const types = ['@types/node', '@types/pg', 'prom-client'].map((name) => `${name}@${own.devDependencies[name]!}`);
   await writeFile(join(app, 'package.json'), '{ "name": "app", "private": true, "type": "module" }');
   await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', tarball, ...needed, ...types], {

@@ -38,6 +38,7 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
   });
   let state: LifecycleState = 'starting';
   let crashed = false;
+  let stopReason: string | undefined;
   let shutdown: Shutdown | undefined;
   let stopped: Promise<ShutdownReport> | undefined;
   let report: ShutdownReport | undefined;
@@ -110,6 +111,7 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
   const stop = (reason = 'stop() was called', { crash = false }: StopOptions = {}): Promise<ShutdownReport> => {
     // Noted also when the stop runs already: a process that crashed meanwhile must not report success.
     crashed ||= crash;
+    stopReason ??= reason;
     stopped ??= runStop(reason);
     return stopped;
   };
@@ -121,6 +123,9 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
     clock,
     get state() {
       return state;
+    },
+    get reason() {
+      return stopReason;
     },
     get report() {
       return report;

@@ -50,6 +50,8 @@ export interface Lifecycle {
   readonly budget: Budget;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Why it stops, e.g. `SIGTERM`; undefined before the stop has begun. */
+  readonly reason: string | undefined;
   /** Undefined until the stop is complete. */
   readonly report: ShutdownReport | undefined;
 
