@@ -3,7 +3,7 @@ import tseslint from 'typescript-eslint';
 const library = 'packages/replaysafe/src';
 
 /** Rooms that must not import one another; what they share lies below them, in `ports`, `retry`, `errors`, `events`, `options`. */
-const rooms = ['lifecycle', 'idempotency', 'outbox', 'inbox', 'client', 'migrate'];
+const rooms = ['lifecycle', 'idempotency', 'outbox', 'inbox', 'client', 'tasks', 'migrate'];
 const above = ['adapters', 'testing'];
 
 const forbidFolders = (folders, message) => ({

@@ -6,8 +6,13 @@ import { parseArgs } from 'node:util';
 import { type Measured } from './case.js';
 import { benchClient } from './client.js';
 import { benchRelay } from './relay.js';
+import { benchTasks } from './tasks.js';
 
-const SUITES: Readonly<Record<string, () => Promise<Measured[]>>> = { relay: benchRelay, client: benchClient };
+const SUITES: Readonly<Record<string, () => Promise<Measured[]>>> = {
+  relay: benchRelay,
+  client: benchClient,
+  tasks: benchTasks,
+};
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

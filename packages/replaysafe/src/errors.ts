@@ -67,6 +67,12 @@ export const ERRORS = {
     true,
   ),
 
+  // tasks
+  RS_TASK_INVALID: entry('the task cannot be written', 500, false),
+  RS_TASK_KEY_REUSED: entry('the operation was enqueued before with another input', 500, false),
+  RS_TASK_FENCED: entry('another worker has claimed the task since: its lease ran out', 500, false),
+  RS_TASK_TIMEOUT: entry('the try did not end in its time', 500, true),
+
   // broker adapters
   RS_BROKER_UNAVAILABLE: entry('the broker cannot be reached', 503, true),
   RS_BROKER_TOPIC_MISSING: entry('the topic does not exist', 500, false),

@@ -44,6 +44,16 @@ export interface EventPayloads {
   'client.breaker-changed': { readonly client: string; readonly from: string; readonly to: string };
   'client.key-misused': ClientCall & { readonly misuse: string };
 
+  'task.enqueued': TaskEvent;
+  'task.claimed': { readonly worker: string; readonly ids: readonly string[] };
+  'task.succeeded': { readonly worker: string; readonly ids: readonly string[] };
+  'task.failed': TaskEvent & { readonly worker: string; readonly attempt: number; readonly error: string };
+  'task.given-up': TaskEvent & { readonly worker: string; readonly reason: string; readonly error: string };
+  'task.released': { readonly worker: string; readonly ids: readonly string[] };
+  'task.recovered': { readonly worker: string; readonly ids: readonly string[] };
+  'task.fenced': { readonly worker: string; readonly count: number };
+  'task.errored': { readonly worker: string; readonly error: unknown };
+
   'lifecycle.started': { readonly graceMs: number };
   'lifecycle.stop-requested': { readonly reason: string };
   'lifecycle.phase-started': { readonly phase: string };
@@ -73,6 +83,11 @@ interface ConsumerBatch {
   readonly consumer: string;
   readonly topic: string;
   readonly partition: number;
+}
+
+interface TaskEvent {
+  readonly id: string;
+  readonly kind: string;
 }
 
 interface ClientCall {
@@ -130,6 +145,16 @@ export const EVENTS: { readonly [Name in EventName]: EventEntry } = {
   'client.budget-spent': passing('a try was not repeated because the retry budget is spent'),
   'client.breaker-changed': passing('the circuit breaker opened, half-opened or closed'),
   'client.key-misused': passing('one object has two keys, or one key two requests'),
+
+  'task.enqueued': passing('the row is inserted; the caller has not committed it yet'),
+  'task.claimed': passing('the claim is committed; the handlers have not begun'),
+  'task.succeeded': passing('the results are committed'),
+  'task.failed': passing('a failed try is recorded and the task waits for its next one'),
+  'task.given-up': passing('a task is FAILED; it stays until redriven'),
+  'task.released': passing('a graceful stop has given tasks back'),
+  'task.recovered': passing('claims of a dead worker have been ended'),
+  'task.fenced': passing('the end of a try was refused because another worker has claimed the task since'),
+  'task.errored': passing('an iteration of the worker failed; it backs off and goes on'),
 
   'lifecycle.started': passing('the service is ready'),
   'lifecycle.stop-requested': passing('a signal or a call has begun the stop'),

@@ -3,8 +3,10 @@ import { emit } from '../events.js';
 import { oneOf, parseOptions, port, schemaName } from '../options.js';
 import { type Enqueue, type OutboxEvent } from '../ports/enqueue.js';
 import {
+  isPortTransaction,
   orMigratePending,
   poolHint,
+  SQL_PORT_METHODS,
   type SqlExecutor,
   type SqlPort,
   type SqlResult,
@@ -57,7 +59,6 @@ export interface Outbox<Tx> {
   status(options?: { readonly countPublished?: boolean }): Promise<OutboxStatus>;
 }
 
-export const SQL_PORT_METHODS = ['query', 'transaction', 'join'] as const;
 const UNIQUE_VIOLATION = '23505';
 
 /**
@@ -160,15 +161,4 @@ function asJson(row: EventRow, n: number): object {
     headers: row.headers,
     next_attempt_at: row.availableAt,
   };
-}
-
-function isPortTransaction<Tx>(tx: Tx | SqlTransaction<Tx>): tx is SqlTransaction<Tx> {
-  const candidate = tx as Partial<SqlTransaction<Tx>> | null | undefined;
-  return (
-    typeof candidate === 'object' &&
-    candidate !== null &&
-    typeof candidate.xid === 'string' &&
-    typeof candidate.query === 'function' &&
-    typeof candidate.savepoint === 'function'
-  );
 }

@@ -16,9 +16,8 @@ import type { Publisher } from '../ports/broker.js';
 import { systemClock, type Clock } from '../ports/clock.js';
 import { silentLogger, type Logger } from '../ports/logger.js';
 import { systemRandom, type Random } from '../ports/random.js';
-import { poolHint, type SqlPort } from '../ports/sql.js';
+import { poolHint, SQL_PORT_METHODS, type SqlPort } from '../ports/sql.js';
 import { stopSignals, type StopSignals } from '../ports/stop.js';
-import { SQL_PORT_METHODS } from './outbox.js';
 
 export interface RelayOptions {
   readonly sql: SqlPort;

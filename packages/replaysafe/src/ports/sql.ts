@@ -69,6 +69,21 @@ export interface SqlPort<Tx = unknown> extends SqlExecutor {
   join(tx: Tx): SqlExecutor;
 }
 
+/** The methods by which an option that takes a {@link SqlPort} knows one. */
+export const SQL_PORT_METHODS = ['query', 'transaction', 'join'] as const;
+
+/** Whether a caller's transaction is one that the port has opened, and not the driver's own handle. */
+export function isPortTransaction<Tx>(tx: Tx | SqlTransaction<Tx>): tx is SqlTransaction<Tx> {
+  const candidate = tx as Partial<SqlTransaction<Tx>> | null | undefined;
+  return (
+    typeof candidate === 'object' &&
+    candidate !== null &&
+    typeof candidate.xid === 'string' &&
+    typeof candidate.query === 'function' &&
+    typeof candidate.savepoint === 'function'
+  );
+}
+
 /** What to tell a caller who hands over the pool of `pg` where a {@link SqlPort} is asked for. */
 export function poolHint(given: object): string | undefined {
   const looksLike = 'connect' in given && 'query' in given && !('transaction' in given);

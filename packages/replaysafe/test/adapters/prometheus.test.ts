@@ -179,6 +179,7 @@ describe('the table of metrics', () => {
       'inbox.handled',
       'inbox.offset-committed',
       'client.backed-off',
+      'task.claimed',
       'lifecycle.started',
       'lifecycle.phase-ended',
       'lifecycle.stopped',

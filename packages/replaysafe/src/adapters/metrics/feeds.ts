@@ -90,6 +90,31 @@ export const FEEDS: { readonly [Name in EventName]?: (sink: MetricSink, event: E
     sink.observeMs('replaysafe_idempotency_wait_seconds', waitedMs);
   },
 
+  'task.enqueued': (sink, { kind }) => {
+    sink.add('replaysafe_task_enqueued_total', 1, { kind });
+  },
+  'task.succeeded': (sink, { ids }) => {
+    sink.add('replaysafe_task_succeeded_total', ids.length);
+  },
+  'task.failed': (sink, { kind }) => {
+    sink.add('replaysafe_task_failed_total', 1, { kind });
+  },
+  'task.given-up': (sink, { kind, reason }) => {
+    sink.add('replaysafe_task_given_up_total', 1, { kind, reason });
+  },
+  'task.released': (sink, { ids }) => {
+    sink.add('replaysafe_task_released_total', ids.length);
+  },
+  'task.recovered': (sink, { ids }) => {
+    sink.add('replaysafe_task_recovered_total', ids.length);
+  },
+  'task.fenced': (sink, { count }) => {
+    sink.add('replaysafe_task_fenced_total', count);
+  },
+  'task.errored': (sink) => {
+    sink.add('replaysafe_task_errors_total', 1);
+  },
+
   'client.attempted': (sink, { client, method, attempt }) => {
     sink.add('replaysafe_client_tries_total', 1, { client, method, repeat: attempt > 1 ? 'yes' : 'no' });
   },

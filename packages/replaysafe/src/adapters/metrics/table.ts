@@ -12,7 +12,8 @@ export interface MetricEntry {
     | 'tries'
     | 'resources'
     | 'errors'
-    | 'changes';
+    | 'changes'
+    | 'tasks';
   /** Each has few values: no ids, no keys, no paths, no names made up at start. */
   readonly labels: readonly string[];
   /** The event that feeds it, or the call that is asked on a scrape. */
@@ -241,6 +242,63 @@ export const METRICS = {
     labels: [],
     from: 'idempotency.waited',
     help: 'How long a duplicate waited for the first request to end.',
+  },
+
+  replaysafe_task_enqueued_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['kind'],
+    from: 'task.enqueued',
+    help: 'Tasks written, in transactions that may still have been rolled back.',
+  },
+  replaysafe_task_succeeded_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: [],
+    from: 'task.succeeded',
+    help: 'Tasks that are done.',
+  },
+  replaysafe_task_failed_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['kind'],
+    from: 'task.failed',
+    help: 'Tries that failed and are repeated.',
+  },
+  replaysafe_task_given_up_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['kind', 'reason'],
+    from: 'task.given-up',
+    help: 'Tasks given up on. Alert on any.',
+  },
+  replaysafe_task_released_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: [],
+    from: 'task.released',
+    help: 'Tasks given back by a graceful stop.',
+  },
+  replaysafe_task_recovered_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: [],
+    from: 'task.recovered',
+    help: 'Claims of a dead worker that were ended.',
+  },
+  replaysafe_task_fenced_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: [],
+    from: 'task.fenced',
+    help: 'Ends refused because another worker had claimed the task since: a lease is too short, or a worker was paused.',
+  },
+  replaysafe_task_errors_total: {
+    type: 'counter',
+    unit: 'errors',
+    labels: [],
+    from: 'task.errored',
+    help: 'Iterations of a worker that failed; it backs off and goes on.',
   },
 
   replaysafe_client_tries_total: {
