@@ -1,58 +1,38 @@
-import { channel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo } from 'node:net';
+import { Cron } from 'croner';
 import { expect, it } from 'vitest';
 import { createLifecycle, installSignals } from '../../src/lifecycle/index.js';
-import { systemClock, type Clock } from '../../src/ports/clock.js';
+import { pause, type Clock } from '../../src/ports/clock.js';
+import { countingClock, leftovers, signalListeners } from './leftovers.js';
 import { get, rawConnect } from './raw-client.js';
 
 const ROUNDS = 200;
-const SIGNALS = ['SIGTERM', 'SIGINT', 'uncaughtException', 'unhandledRejection'];
 
-/** The system's clock, which knows its timers, also those that do not keep the process alive. */
-function countingClock() {
-  const pending = new Set<object>();
-  const clock: Clock = {
-    ...systemClock,
-    setTimer: (delayMs, fire, options) => {
-      const key = {};
-      pending.add(key);
-      const timer = systemClock.setTimer(
-        delayMs,
-        () => {
-          pending.delete(key);
-          fire();
-        },
-        options,
-      );
-      return {
-        cancel: () => {
-          pending.delete(key);
-          timer.cancel();
-        },
-      };
-    },
-  };
-  return { clock, pending };
-}
-
-/** Everything that a forgotten timer, socket or listener would show up in. */
-function leftovers(pending: ReadonlySet<object>) {
-  const resources = process.getActiveResourcesInfo();
-  return {
-    timers: pending.size,
-    sockets: resources.filter((kind) => kind.startsWith('TCP')).length,
-    signalListeners: SIGNALS.map((event) => process.listenerCount(event)),
-    requestSubscribers: channel('http.server.request.start').hasSubscribers,
-  };
-}
-
+/** Everything a service registers; a worker of each kind has run, and one is running when the stop comes. */
 async function liveAndStop(clock: Clock): Promise<void> {
   const lifecycle = createLifecycle({ clock, lameDuckMs: 0, quietMs: 0, lingerMs: 0 });
   const signals = installSignals(lifecycle);
   const server = lifecycle.server(createServer((_, response) => response.end('answer')));
-  lifecycle.worker({ name: 'worker', everyMs: 60_000, run: () => Promise.resolve() });
+  const { stopping, deadline } = lifecycle.signalsFor('work');
+  let ran: () => void = () => undefined;
+  const running = new Promise<void>((resolve) => (ran = resolve));
+
+  lifecycle.worker({ name: 'waiting', everyMs: 60_000, run: async () => undefined }, { firstRun: 'later' });
+  lifecycle.worker({
+    name: 'running',
+    everyMs: 1,
+    run: async () => {
+      ran();
+      await pause(clock, 60_000, stopping);
+    },
+  });
+  lifecycle.worker({ name: 'overlapping', everyMs: 1, run: () => pause(clock, 60_000, stopping) }, { overlap: 3 });
+  lifecycle.worker({ name: 'nightly', cron: new Cron('0 3 * * *', { paused: true }), run: async () => undefined });
+  lifecycle.relay({ name: 'relay', stop: (signal) => pause(clock, 1, signal) });
+  lifecycle.consumer({ name: 'consumer', stop: () => pause(clock, 1, deadline) });
+  lifecycle.producer({ name: 'producer', stop: async () => undefined });
   lifecycle.readiness('check', () => undefined);
   lifecycle.pool({ name: 'pool', end: () => Promise.resolve() });
   lifecycle.started();
@@ -62,9 +42,11 @@ async function liveAndStop(clock: Clock): Promise<void> {
   client.send(get('/'));
   await client.sees('answer');
   await lifecycle.probe('ready');
+  await running;
   expect((await lifecycle.stop()).exitCode).toBe(0);
   await client.ended;
   signals.uninstall();
+  expect(signalListeners(lifecycle)).toBe(0);
   expect(server.eventNames().map((event) => server.listenerCount(event))).toEqual(
     new Array(server.eventNames().length).fill(1),
   );
@@ -80,6 +62,6 @@ it(
     for (let round = 0; round < ROUNDS; round++) await liveAndStop(clock);
     await new Promise((resolve) => setImmediate(resolve));
     expect(leftovers(pending)).toEqual(before);
-    expect(before).toMatchObject({ timers: 0, requestSubscribers: false });
+    expect(before).toMatchObject({ timers: 0, subscribed: [] });
   },
 );

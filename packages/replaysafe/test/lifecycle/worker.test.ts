@@ -2,13 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { createLifecycle } from '../../src/lifecycle/index.js';
 import { nextDelayMs } from '../../src/lifecycle/worker-timetable.js';
 import { onEvent } from '../../src/events.js';
+import { pause } from '../../src/ports/clock.js';
+import { silentLogger } from '../../src/ports/logger.js';
 import { createFakeClock } from '../../src/testing/index.js';
 
 const half = { next: () => 0.5 };
 
 function setUp(run: (at: number) => Promise<void>, everyMs = 100) {
   const clock = createFakeClock();
-  const lifecycle = createLifecycle({ clock, random: half });
+  const lifecycle = createLifecycle({ clock, random: half, logger: silentLogger });
   const runs: number[] = [];
   lifecycle.worker({
     name: 'cleaner',
@@ -57,6 +59,47 @@ describe('a worker', () => {
     expect([ended, runs.length]).toEqual([true, 1]);
   });
 
+  it('R-SHUT-SCHED-2 gives a critical section its own deadline: the stop does not interrupt it', async () => {
+    const seen: string[] = [];
+    const clock = createFakeClock();
+    const lifecycle = createLifecycle({ clock, random: half, logger: silentLogger });
+    lifecycle.worker({
+      name: 'transfer',
+      everyMs: 100,
+      run: async ({ stopping, deadline }) => {
+        stopping.addEventListener('abort', () => seen.push('stopping'), { once: true });
+        await pause(clock, 5_000, deadline);
+        seen.push(deadline.aborted ? 'cut' : 'whole');
+      },
+    });
+    lifecycle.started();
+    await clock.advance(10);
+    const stopping = lifecycle.stop();
+    await clock.advance(6_000);
+    expect(seen).toEqual(['stopping', 'whole']);
+    expect((await stopping).steps).toMatchObject([{ name: 'transfer', outcome: 'stopped' }]);
+  });
+
+  it('R-SHUT-SCHED-2 hears of the deadline before it is given up on', async () => {
+    const clock = createFakeClock();
+    const lifecycle = createLifecycle({ clock, random: half, logger: silentLogger, workMs: 4_000 });
+    let gaveBack = false;
+    lifecycle.worker({
+      name: 'transfer',
+      everyMs: 100,
+      run: async ({ deadline }) => {
+        await pause(clock, 60_000, deadline);
+        gaveBack = deadline.aborted;
+      },
+    });
+    lifecycle.started();
+    await clock.advance(10);
+    const stopping = lifecycle.stop();
+    await clock.advance(4_000);
+    expect((await stopping).steps).toMatchObject([{ name: 'transfer', outcome: 'forced' }]);
+    expect(gaveBack).toBe(true);
+  });
+
   it('wakes from its pause when the stop begins', async () => {
     const { clock, lifecycle } = setUp(() => Promise.resolve(), 3_600_000);
     lifecycle.started();
@@ -86,6 +129,65 @@ describe('a worker', () => {
       { worker: 'cleaner', error: new Error('no connection') },
       { error: undefined },
     ]);
+  });
+
+  it('begins an interval later where that is asked for, and otherwise within a second however long the interval', async () => {
+    const clock = createFakeClock();
+    const lifecycle = createLifecycle({ clock, random: half });
+    const runs: string[] = [];
+    const job = (name: string) => ({ name, everyMs: 3_600_000, run: async () => void runs.push(name) });
+    lifecycle.worker(job('later'), { firstRun: 'later' });
+    lifecycle.worker(job('now'));
+    lifecycle.started();
+    await clock.advance(1_000);
+    expect(runs).toEqual(['now']);
+    await clock.advance(3_600_000);
+    expect(runs).toEqual(['now', 'later', 'now']);
+  });
+
+  it('overlaps its runs only where that is asked for, never more than so many, and all are awaited', async () => {
+    const clock = createFakeClock();
+    const lifecycle = createLifecycle({ clock, random: half, logger: silentLogger });
+    const starts: number[] = [];
+    let [now, most] = [0, 0];
+    const run = async (): Promise<void> => {
+      starts.push(clock.monotonicMs());
+      most = Math.max(most, ++now);
+      await new Promise<void>((resolve) => clock.setTimer(1_000, resolve));
+      now--;
+    };
+    lifecycle.worker({ name: 'feeds', everyMs: 100, run }, { overlap: 3 });
+    lifecycle.started();
+    await clock.advance(1_100);
+    expect(starts).toEqual([5, 105, 205]);
+    await clock.advance(1_000);
+    expect(most).toBe(3);
+    const stopping = lifecycle.stop();
+    await clock.advance(1);
+    expect([now > 0, lifecycle.state]).toEqual([true, 'draining']);
+    await clock.advance(2_000);
+    expect((await stopping).exitCode).toBe(0);
+    expect(now).toBe(0);
+  });
+
+  it('tells the run’s logger who writes', async () => {
+    const lines: object[] = [];
+    const clock = createFakeClock();
+    const logger = {
+      ...silentLogger,
+      warn: (fields: object, message: string) => void lines.push({ ...fields, message }),
+    };
+    const lifecycle = createLifecycle({ clock, random: half, logger });
+    lifecycle.worker({
+      name: 'cleaner',
+      everyMs: 100,
+      run: async (context) => {
+        context.logger.warn({ rows: 3 }, 'odd');
+      },
+    });
+    lifecycle.started();
+    await clock.advance(10);
+    expect(lines).toEqual([{ worker: 'cleaner', rows: 3, message: 'odd' }]);
   });
 
   it('spreads its runs by a tenth, and backs off to a minute at most', () => {
