@@ -1,4 +1,4 @@
-import { createIdempotency } from 'replaysafe/idempotency';
+import { createIdempotency, createIdempotencySweep } from 'replaysafe/idempotency';
 import { createOutbox, createRelay } from 'replaysafe/outbox';
 import { kafkajsPublisher } from 'replaysafe/adapters/broker/kafkajs';
 import { openDatabase, prepareDatabase } from '../service/database.js';
@@ -57,4 +57,6 @@ await listen(server, env.whole('PORT', 3001), env.text('HOST', '127.0.0.1'));
 await prepareDatabase(database, ordersTables, { stopping: lifecycle.signals.stopping, logger });
 lifecycle.relay(relay);
 relay.start();
+// One instance of all sweeps at a time; which one, the row of the lease says.
+lifecycle.worker(createIdempotencySweep({ sql, everyMs: env.whole('SWEEP_EVERY_MS', 60_000) }), { lease: { sql } });
 lifecycle.started();

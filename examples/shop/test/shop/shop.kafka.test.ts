@@ -15,7 +15,7 @@ beforeAll(async () => {
     kafkaBrokers: inject('kafkaBrokers'),
     ...sessionFor({ ownKafka: inject('kafkaOwn') }),
     suffix,
-    env: { all: { LAME_DUCK_MS: '100' }, provider: { SHOP_FAULTS: '1' } },
+    env: { all: { LAME_DUCK_MS: '100' }, orders: { SWEEP_EVERY_MS: '200' }, provider: { SHOP_FAULTS: '1' } },
   });
 });
 
@@ -46,7 +46,7 @@ async function setFaults(faults: object): Promise<void> {
 }
 
 async function query<Row extends pg.QueryResultRow>(
-  database: 'billing' | 'provider',
+  database: 'billing' | 'orders' | 'provider',
   text: string,
   values: unknown[],
 ): Promise<Row[]> {
@@ -107,6 +107,21 @@ describe('orders', () => {
     const answer = await post(body, randomUUID());
     expect(answer.status).toBe(400);
     await answer.text();
+  });
+
+  test('forgets an answer whose day is over, by a worker under a lease, and does not place the order again', async () => {
+    const key = randomUUID();
+    await (await post(order, key)).text();
+    const orders = 'select count(*)::int as count from customer_order';
+    const [before] = await query('orders', orders, []);
+    await query('orders', `update replaysafe.idempotency_record set expires_at = now() - interval '1 second'`, []);
+    await expect
+      .poll(() => query('orders', `select distinct state from replaysafe.idempotency_record`, []), { timeout: 10_000 })
+      .toEqual([{ state: 'expired' }]);
+    expect((await post(order, key)).status).toBe(409);
+    expect(await query('orders', orders, [])).toEqual([before]);
+    const [lease] = await query<{ epoch: string }>('orders', 'select epoch::text from replaysafe.worker_lease', []);
+    expect(Number(lease!.epoch)).toBeGreaterThan(0);
   });
 
   test('knows no other orders', async () => {

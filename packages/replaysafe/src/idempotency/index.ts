@@ -7,6 +7,7 @@ import { problem, type ProblemCode } from './problem.js';
 export type { HttpAnswer, HttpRequest, IdempotencyContext, RequestHeaders, RouteOptions, Run } from './http.js';
 export type { IdempotencyOptions, ScopeResolver } from './options.js';
 export type { RecordState } from './states.js';
+export { createIdempotencySweep, type IdempotencySweepOptions } from './sweep.js';
 export { PROBLEMS, type ProblemCode } from './problem.js';
 export { ROUTE_OPTIONS } from './options.js';
 export { UNGUARDED_CONTEXT } from './context.js';

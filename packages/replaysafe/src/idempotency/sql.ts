@@ -33,5 +33,27 @@ where key_hash = $1 and state = 'running'`,
     /** Run by the port right before COMMIT: our own row is still there (P1). */
     verify: `/* replaysafe:idempotency.verify */
 select 1 as ours from ${table} where key_hash = $1 and state = 'completed'`,
+
+    /**
+     * Sweep, first statement of a batch: forgets at most $1 answers and keeps their keys. Index idempotency_record_retention, in its
+     * order and only as far as the limit goes. Skips rows that somebody has locked, waits for none.
+     */
+    expire: `/* replaysafe:idempotency.expire */
+with due as materialized (
+  select key_hash from ${table}
+  where state = 'completed' and expires_at <= statement_timestamp()
+  order by expires_at limit $1::int for update skip locked
+)
+update ${table} r set state = 'expired', headers = null, body = null, body_omitted = true
+from due where r.key_hash = due.key_hash`,
+
+    /** Sweep, second statement: deletes at most $1 keys whose answers were due to be forgotten $2 ms ago. Index and locks as above. */
+    forget: `/* replaysafe:idempotency.forget */
+with due as materialized (
+  select key_hash from ${table}
+  where state = 'expired' and expires_at <= statement_timestamp() - $2::double precision * interval '1 millisecond'
+  order by expires_at limit $1::int for update skip locked
+)
+delete from ${table} r using due where r.key_hash = due.key_hash`,
   } as const;
 };

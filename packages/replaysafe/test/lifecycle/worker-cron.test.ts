@@ -188,6 +188,18 @@ describe('a clock that is not to be trusted', () => {
     expect(runs).toHaveLength(2);
   });
 
+  it('is set back during a run: the moment is not run again', async () => {
+    const set = setUp(cron('*/10 * * * *'), {
+      run: async () => {
+        if (set.runs.length === 1) set.setClock(-5 * MINUTE);
+      },
+    });
+    await set.fake.advance(24 * MINUTE);
+    expect(set.runs).toEqual(['01-01T00:10:00']);
+    await set.fake.advance(MINUTE);
+    expect(set.runs).toEqual(['01-01T00:10:00', '01-01T00:20:00']);
+  });
+
   it('is set back just before a moment, when the timer has fired', async () => {
     const { fake, runs, delays, setClock } = setUp(cron('*/10 * * * *'));
     await fake.advance(10 * MINUTE - 1);
