@@ -182,6 +182,7 @@ describe('the table of metrics', () => {
       'task.claimed',
       'lifecycle.started',
       'lifecycle.phase-ended',
+      'lifecycle.lease-taken',
       'lifecycle.stopped',
     ]);
   });

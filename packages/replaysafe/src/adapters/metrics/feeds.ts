@@ -24,6 +24,9 @@ export const FEEDS: { readonly [Name in EventName]?: (sink: MetricSink, event: E
     sink.add('replaysafe_worker_runs_total', 1, { worker, outcome: error === undefined ? 'ok' : 'failed' });
     sink.observeMs('replaysafe_worker_run_duration_seconds', durationMs, { worker });
   },
+  'lifecycle.lease-lost': (sink, { worker }) => {
+    sink.add('replaysafe_worker_leases_lost_total', 1, { worker });
+  },
 
   'outbox.enqueued': (sink, { ids }) => {
     sink.add('replaysafe_outbox_enqueued_total', ids.length);
@@ -88,6 +91,10 @@ export const FEEDS: { readonly [Name in EventName]?: (sink: MetricSink, event: E
   },
   'idempotency.waited': (sink, { waitedMs }) => {
     sink.observeMs('replaysafe_idempotency_wait_seconds', waitedMs);
+  },
+  'idempotency.swept': (sink, { expired, deleted }) => {
+    sink.add('replaysafe_idempotency_swept_total', expired, { what: 'answers' });
+    sink.add('replaysafe_idempotency_swept_total', deleted, { what: 'keys' });
   },
 
   'task.enqueued': (sink, { kind }) => {

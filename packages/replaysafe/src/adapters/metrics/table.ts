@@ -79,6 +79,13 @@ export const METRICS = {
     from: 'lifecycle.worker-ran',
     help: 'Length of an iteration.',
   },
+  replaysafe_worker_leases_lost_total: {
+    type: 'counter',
+    unit: 'runs',
+    labels: ['worker'],
+    from: 'lifecycle.lease-lost',
+    help: 'Iterations whose lease ran out or was taken over: a lease is too short, or a process was paused.',
+  },
 
   replaysafe_outbox_enqueued_total: {
     type: 'counter',
@@ -242,6 +249,13 @@ export const METRICS = {
     labels: [],
     from: 'idempotency.waited',
     help: 'How long a duplicate waited for the first request to end.',
+  },
+  replaysafe_idempotency_swept_total: {
+    type: 'counter',
+    unit: 'requests',
+    labels: ['what'],
+    from: 'idempotency.swept',
+    help: 'Answers forgotten and keys deleted after their time.',
   },
 
   replaysafe_task_enqueued_total: {
