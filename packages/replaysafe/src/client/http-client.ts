@@ -20,7 +20,7 @@ export interface HttpClient extends Resource {
    * @throws RS_CLIENT_KEY_REQUIRED before anything is sent: a write without a key
    * @throws RS_CLIENT_SYSTEM_UNAVAILABLE nothing was executed: no connection, or the circuit breaker is open; or it was a read
    * @throws RS_CLIENT_OVERLOADED nothing was sent: too many calls run and wait already
-   * @throws RS_CLIENT_TIMEOUT a read got no answer in time
+   * @throws RS_CLIENT_TIMEOUT no answer in time: to a read, or to a write that was not even sent
    * @throws RS_CLIENT_OUTCOME_UNKNOWN a write got no answer and may have been executed; `isOutcomeUnknown` reads its key
    * @throws RS_CLIENT_STOPPED the process stopped while the call waited for a slot or its next try, or cut a read; or the client is stopped
    * @throws RS_CLIENT_ABORTED the caller's signal ended it: nothing was sent, or it was a read

@@ -220,11 +220,10 @@ test('the stop ends a back-off in the same tick, while a running try may finish'
 });
 
 test('an answer larger than allowed is not read into memory', async () => {
-  const { client } = await setUp([answer(200, {}, 'x'.repeat(5_000))], {
-    maxResponseBytes: 1_000,
-    retry: { tries: 1 },
-  });
+  const { server, client } = await setUp([answer(200, {}, 'x'.repeat(5_000))], { maxResponseBytes: 1_000 });
   await expect(client.get('/x')).rejects.toMatchObject({ code: 'RS_CLIENT_SYSTEM_UNAVAILABLE' });
+  // It would be as large the next time.
+  expect(server.arrivals).toHaveLength(1);
 });
 
 test.each(['', 'a', '/a b', '/ü', '/a\nb', 5, undefined])('the path %j is refused before any try', async (path) => {

@@ -72,6 +72,7 @@ test('a connection that is never made in time was not used: the write is not of 
   await clock.advance(999);
   expect(await settledAtOnce(ended)).toBe(false);
   await clock.advance(1);
+  expect(await settledAtOnce(ended)).toBe(true);
   expect(await ended).toMatchObject({ code: 'RS_CLIENT_SYSTEM_UNAVAILABLE' });
 });
 
