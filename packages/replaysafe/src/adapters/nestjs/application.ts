@@ -14,16 +14,20 @@ export interface ApplicationOptions {
   readonly uninstall: (() => void) | undefined;
 }
 
-/** What Nest calls on a provider of the module whose hooks run before all others when it stops, and behind them when it starts. */
-export interface NearestHooks {
-  onApplicationBootstrap(): void;
+/** What Nest calls on a provider of either module at the ends of the row. */
+interface EndHooks {
   onModuleDestroy(): Promise<void>;
+  onApplicationShutdown(signal?: string): Promise<void>;
 }
 
-/** The same for the module at the other end. */
-export interface FarthestHooks {
+/** The module whose hooks run behind all others when the application starts. */
+export interface NearestHooks extends EndHooks {
+  onApplicationBootstrap(): void;
+}
+
+/** The module whose hooks run before all others when the application starts. */
+export interface FarthestHooks extends EndHooks {
   onModuleInit(): void;
-  onApplicationShutdown(signal?: string): Promise<void>;
 }
 
 /** For a signal handler of Nest to be held until ours has ended the process: its last log lines are given 1 s. */
@@ -92,23 +96,18 @@ export function joinApplication(options: ApplicationOptions): { nearest: Nearest
     },
   });
 
-  const nearest: NearestHooks = {
-    onApplicationBootstrap: () => {
-      lifecycle.started();
-    },
+  // Nest 10 stops from far to near, later ones from near to far: the first of the two to be called is before all others
+  // either way, and the second behind them.
+  const ended = new Set<EndHooks>();
+  const endHooks = (): EndHooks => ({
     onModuleDestroy: async () => {
       closedByNest = true;
       void lifecycle.stop('app.close() was called');
       await aborted(turnOfNest.signal);
     },
-  };
-  const farthest: FarthestHooks = {
-    onModuleInit: () => {
-      hooks = guardHooks(modules.values(), new Set<unknown>([nearest, farthest]), guard);
-      const httpServer = adapter?.getHttpServer();
-      if (server !== false && isServer(httpServer)) lifecycle.server(httpServer, server);
-    },
-    onApplicationShutdown: async (signal) => {
+    async onApplicationShutdown(signal) {
+      ended.add(this);
+      if (ended.size < 2) return;
       endOfNest.abort();
       await lifecycle.stop();
       if (uninstall === undefined) return;
@@ -116,6 +115,20 @@ export function joinApplication(options: ApplicationOptions): { nearest: Nearest
       if (signal === 'SIGTERM' || signal === 'SIGINT') await pause(clock, EXIT_MS);
       await nextTurn();
       uninstall();
+    },
+  });
+  const nearest: NearestHooks = {
+    ...endHooks(),
+    onApplicationBootstrap: () => {
+      lifecycle.started();
+    },
+  };
+  const farthest: FarthestHooks = {
+    ...endHooks(),
+    onModuleInit: () => {
+      hooks = guardHooks(modules.values(), new Set<unknown>([nearest, farthest]), guard);
+      const httpServer = adapter?.getHttpServer();
+      if (server !== false && isServer(httpServer)) lifecycle.server(httpServer, server);
     },
   };
   return { nearest, farthest };
