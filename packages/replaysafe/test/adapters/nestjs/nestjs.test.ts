@@ -1,7 +1,8 @@
 /* eslint-disable @typescript-eslint/no-extraneous-class, @typescript-eslint/no-unsafe-class-instance-assignment -- how Nest is written */
+import { type Server } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { LIFECYCLE, ReplaysafeModule } from '../../../src/adapters/nestjs.js';
-import { ask, hooksOf, startNest, type Platform } from './start-nest.js';
+import { ask, hooksOf, startNest, startPlain, type Platform } from './start-nest.js';
 
 const HOOK_ORDER = ['a.onModuleDestroy', 'a.beforeApplicationShutdown', 'a.onApplicationShutdown'];
 const once = (trail: readonly string[]): void => {
@@ -79,6 +80,23 @@ describe.each<Platform>(['express', 'fastify'])('ReplaysafeModule on %s', (platf
     expect(await cut).toBeInstanceOf(Error);
     expect(trail).toEqual(HOOK_ORDER);
     expect(lifecycle.report?.exitCode).toBe(124);
+  });
+});
+
+describe.each<Platform>(['express', 'fastify'])('without the module, on %s', (platform) => {
+  it('lifecycle.server(app.getHttpServer()) drains, and Nest closes behind it', async () => {
+    const trail: string[] = [];
+    const { app, url, slowArrived, finishSlow, lifecycle } = await startPlain(platform, trail);
+    const slow = ask(`${url}/slow`);
+    await slowArrived;
+    const stopping = lifecycle.stop();
+    expect((await ask(`${url}/quick`)).headers.connection).toBe('close');
+    expect(trail).toEqual([]);
+    finishSlow();
+    expect((await slow).status).toBe(200);
+    expect((await stopping).exitCode).toBe(0);
+    expect(trail).toEqual(['slow answered', ...HOOK_ORDER]);
+    expect((app.getHttpServer() as Server).listening).toBe(false);
   });
 });
 

@@ -71,14 +71,33 @@ export async function startNest(
     imports: [ReplaysafeModule.forRoot({ lifecycle, signals: false, ...moduleOptions })],
     providers: providers.map(([provide, instance]) => ({ provide, useFactory: () => instance })),
   };
-  const adapter = platform === 'express' ? new ExpressAdapter() : new FastifyAdapter();
-  const app = await NestFactory.create(root, adapter, { logger: false, abortOnError: false });
+  const app = await NestFactory.create(root, adapterOf(platform), { logger: false, abortOnError: false });
   app.setGlobalPrefix('api');
+  return listening(app, lifecycle, trail);
+}
 
+/** The same as the guide shows it without the module. */
+export async function startPlain(platform: Platform, trail: string[]): Promise<StartedNest> {
+  const lifecycle = createLifecycle(QUICK);
+  class Root {}
+  const root = { module: Root, providers: [{ provide: 'a', useFactory: () => hooksOf('a', trail) }] };
+  const app = await NestFactory.create(root, adapterOf(platform), { logger: false, abortOnError: false });
+  lifecycle.server(app.getHttpServer() as Server);
+  lifecycle.producer({ name: 'nest', stop: () => app.close() });
+  const started = await listening(app, lifecycle, trail);
+  lifecycle.started();
+  return started;
+}
+
+const adapterOf = (platform: Platform): ExpressAdapter | FastifyAdapter =>
+  platform === 'express' ? new ExpressAdapter() : new FastifyAdapter();
+
+async function listening(app: INestApplication, lifecycle: Lifecycle, trail: string[]): Promise<StartedNest> {
   let finishSlow = (): void => undefined;
   let arrived = (): void => undefined;
   const released = new Promise<void>((resolve) => (finishSlow = resolve));
   const slowArrived = new Promise<void>((resolve) => (arrived = resolve));
+  const adapter = app.getHttpAdapter();
   adapter.get('/slow', (_request: unknown, response: FrameworkResponse) => {
     response.hijack?.();
     arrived();
