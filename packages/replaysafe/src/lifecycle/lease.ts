@@ -13,7 +13,7 @@ export interface HeldLease<Tx = unknown> {
   readonly lost: AbortSignal;
   /**
    * The fence. Call it in each transaction of the run, as a statement before its writes: from then until the transaction has
-   * ended no other pod can take the lease over. Give it the handle of the transaction or what `sql.transaction` hands out.
+   * ended no other pod can take the lease over (not inside a savepoint: what rolls back to it gives the lock up). Give it the handle of the transaction or what `sql.transaction` hands out.
    * @throws RS_LIFECYCLE_LEASE_LOST when another pod has taken over: let it roll the transaction back
    */
   check(tx: Tx | SqlTransaction<Tx>): Promise<void>;

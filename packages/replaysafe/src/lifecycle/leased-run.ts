@@ -43,7 +43,8 @@ export function createLeasedRun(options: LeasedRunOptions): (turn: Turn) => Prom
       failures > 0 && everyMs !== undefined ? nextDelayMs(everyMs, failures, random, jitter) : undefined;
     for (let tries = 0; ; tries++) {
       try {
-        if (!(await store.release(epoch, failures, backOffMs))) {
+        // Not found at a second try may as well be the first one, whose answer was lost.
+        if (!(await store.release(epoch, failures, backOffMs)) && tries === 0) {
           logger.warn({ worker, epoch: String(epoch) }, 'a run ended after its lease was taken over; it is run again');
         }
         return;
