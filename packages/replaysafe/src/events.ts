@@ -147,12 +147,12 @@ export const EVENTS: { readonly [Name in EventName]: EventEntry } = {
   'client.key-misused': passing('one object has two keys, or one key two requests'),
 
   'task.enqueued': passing('the row is inserted; the caller has not committed it yet'),
-  'task.claimed': passing('the claim is committed; the handlers have not begun'),
-  'task.succeeded': passing('the results are committed'),
-  'task.failed': passing('a failed try is recorded and the task waits for its next one'),
-  'task.given-up': passing('a task is FAILED; it stays until redriven'),
-  'task.released': passing('a graceful stop has given tasks back'),
-  'task.recovered': passing('claims of a dead worker have been ended'),
+  'task.claimed': durable('the claim is committed; the handlers have not begun'),
+  'task.succeeded': durable('the results are committed'),
+  'task.failed': durable('a failed try is recorded and the task waits for its next one'),
+  'task.given-up': durable('a task is FAILED; it stays until redriven'),
+  'task.released': durable('a graceful stop has given tasks back'),
+  'task.recovered': durable('claims of a dead worker have been ended'),
   'task.fenced': passing('the end of a try was refused because another worker has claimed the task since'),
   'task.errored': passing('an iteration of the worker failed; it backs off and goes on'),
 

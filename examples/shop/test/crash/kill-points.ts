@@ -72,7 +72,14 @@ export const UNCOMMITTED: readonly KillPoint[] = [
   { event: 'inbox.handled', owner: 'billing', provoke: order, modes: ['two-phase'] },
 ];
 
-/** Durable events that are over when the shop is open, and where they are killed at instead. */
+const TASKS = '../../../../packages/replaysafe/test/tasks/kill.crash.test.ts';
+/** Durable events that are over when the shop is open, or are easier to reach alone, and where they are killed at instead. */
 export const KILLED_ELSEWHERE: Readonly<Partial<Record<EventName, string>>> = {
   'migrate.applied': 'migrations.crash.test.ts',
+  'task.claimed': TASKS,
+  'task.succeeded': TASKS,
+  'task.failed': TASKS,
+  'task.given-up': TASKS,
+  'task.released': TASKS,
+  'task.recovered': TASKS,
 };
