@@ -31,6 +31,13 @@ const root = {
 };
 const adapter = platform === 'express' ? new ExpressAdapter() : new FastifyAdapter();
 const app = await NestFactory.create(root, adapter, { logger: false });
-if (nestHandlers === 'enableShutdownHooks') app.enableShutdownHooks();
+if (nestHandlers === 'enableShutdownHooks') {
+  app.enableShutdownHooks();
+  // An application that has a handler of its own as well, which somebody calls twice.
+  process.on('SIGTERM', () => {
+    void app.close();
+    void app.close();
+  });
+}
 await app.listen(0, '127.0.0.1');
 say({ mark: 'up', port: ((app.getHttpServer() as Server).address() as AddressInfo).port });

@@ -58,9 +58,11 @@ function instancesOf(wrappers: readonly NestInstance[]): object[] {
 function guardHook(instance: object, hook: StopHook, guard: Guard): [StopHook, (signal?: string) => Promise<void>][] {
   const original: unknown = (instance as Readonly<Record<string, unknown>>)[hook];
   if (typeof original !== 'function') return [];
+  // A null prototype has no constructor.
+  const className = (instance as { readonly constructor?: { readonly name: string } }).constructor?.name ?? 'Object';
   let ran: Promise<void> | undefined;
   const once = (signal?: string): Promise<void> =>
-    (ran ??= guard(`${instance.constructor.name}.${hook}`, () => original.call(instance, signal) as unknown));
+    (ran ??= guard(`${className}.${hook}`, () => original.call(instance, signal) as unknown));
   // A frozen instance keeps its own hook; Nest calls that one as ever.
   Reflect.defineProperty(instance, hook, { value: once, writable: true, configurable: true });
   return [[hook, once]];

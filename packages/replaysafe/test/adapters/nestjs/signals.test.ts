@@ -13,6 +13,7 @@ interface Line {
   readonly report?: { readonly reason: string; readonly exitCode: number };
 }
 
+// nestjs/terminus#312: hooks ran twice where the signal had two owners, or close() raced it.
 // Nest sends itself the signal again when its hooks are done: that read as 143, and as a second signal to ours.
 describe.concurrent('a Nest service that gets SIGTERM leaves with our exit code, and each hook has run once', () => {
   it.each([

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { fromPg } from '../../../src/adapters/sql/pg.js';
 import { fromTypeorm } from '../../../src/adapters/sql/typeorm.js';
 import type { ReplaysafeError } from '../../../src/errors.js';
+import { createIdempotency } from '../../../src/idempotency/index.js';
 import { migrate } from '../../../src/migrate/index.js';
 import { createOutbox } from '../../../src/outbox/index.js';
 
@@ -173,6 +174,24 @@ test('connections go back: TypeORM holds none of them afterwards', async () => {
   await sql.query('select 1');
   const { connectedQueryRunners } = source.driver as unknown as { connectedQueryRunners: unknown[] };
   expect(connectedQueryRunners).toEqual([]);
+});
+
+test('idempotency takes it: effect and answer are in one transaction, and the context gives the EntityManager', async () => {
+  const idempotency = createIdempotency({ sql: fromTypeorm(source), scope: 'single-tenant' });
+  const headers = { 'idempotency-key': 'k1', 'content-type': 'application/json' };
+  const request = { method: 'POST', path: '/orders', query: '', headers, body: Buffer.from('{}') };
+  const order = (fails: boolean) =>
+    idempotency.handle(request, async ({ tx }) => {
+      await tx.insert(ORDER, { id: 'a', note: 'once' });
+      if (fails) throw new Error('business says no');
+      return { status: 201, headers: {}, body: 'a' };
+    });
+  await expect(order(true)).rejects.toThrow('business says no');
+  expect(await count('purchase')).toBe(0);
+  expect((await order(false)).status).toBe(201);
+  const again = await order(false);
+  expect([again.status, Buffer.from(again.body ?? '').toString()]).toEqual([201, 'a']);
+  expect(await count('purchase')).toBe(1);
 });
 
 test('what is no DataSource of PostgreSQL, and options that do not exist, are refused', () => {
