@@ -63,7 +63,6 @@ it('P10: a pod that is cut off from the database hears of it, another takes over
   pods.push(
     startPod({
       sql: db.sql,
-      leaseMs: 400,
       logger: silentLogger,
       run: async ({ lease }) => {
         await finish.opened;

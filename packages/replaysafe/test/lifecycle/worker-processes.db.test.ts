@@ -80,7 +80,7 @@ it('two pods: frozen past its lease and woken (SIGSTOP, SIGCONT), its checked wr
   const frozen = await launch({ LEASE_MS: 300, EVERY_MS: 3_600_000 });
   await frozen.line(began);
   frozen.kill('SIGSTOP');
-  const other = await launch({ LEASE_MS: 300, EVERY_MS: 3_600_000 });
+  const other = await launch({ LEASE_MS: 30_000, EVERY_MS: 3_600_000 });
   expect(await other.line(began)).toEqual({ began: '2' });
   frozen.kill('SIGCONT');
   frozen.finishRun();
@@ -112,7 +112,7 @@ it('a moment of a schedule that a killed pod had begun is run by the pod that st
   const { slot } = (await db.row())!;
   killed.kill('SIGKILL');
   await killed.exited;
-  const next = await launch({ LEASE_MS: 400, CRON_EVERY_MS: 86_400_000 });
+  const next = await launch({ LEASE_MS: 30_000, CRON_EVERY_MS: 86_400_000 });
   expect(await next.line(began)).toEqual({ began: '2' });
   expect((await db.row())!.slot).toEqual(slot);
   next.finishRun();
