@@ -62,6 +62,7 @@ export interface EventPayloads {
   'lifecycle.http-drained': {
     readonly server: string;
     readonly requests: number;
+    readonly refused: number;
     readonly cut: number;
     readonly timedOut: number;
     readonly lateAfterFin: number;

@@ -6,10 +6,12 @@ import { type Phase } from './phases.js';
 export const BUDGET_OPTIONS = {
   /** From the order to stop to the SIGKILL: `terminationGracePeriodSeconds`. The pre-stop hook runs inside it. */
   graceMs: integer({ default: 60_000, min: 1 }),
-  /** What the pre-stop hook uses up before the signal arrives. */
+  /** What a pre-stop hook that sleeps uses up before the signal arrives; one that calls `/-/prestop` uses up nothing. */
   preStopMs: integer({ default: 0 }),
   /** Requests are served as before while readiness already says 503 and responses say `Connection: close`. */
   lameDuckMs: integer({ default: 2_000 }),
+  /** How long balancers may still send requests after the stop began: the lame duck is at least that long. */
+  propagationDelayMs: integer({ default: 0 }),
   /** From the end of the lame duck to the last answer. */
   httpDrainMs: integer({ default: 25_000, min: 1 }),
   /** Workers and relays, from the first moment of the stop. */
@@ -47,7 +49,8 @@ export interface Budget {
  * @throws RS_LIFECYCLE_BUDGET with the arithmetic, where the phases that follow one another do not fit (R-SHUT-2, R-SHUT-OBS-1)
  */
 export function planBudget(options: BudgetOptions): Budget {
-  const { lameDuckMs, httpDrainMs, workMs, consumersMs, producersMs, poolReserveMs } = options;
+  const { httpDrainMs, workMs, consumersMs, producersMs, poolReserveMs } = options;
+  const lameDuckMs = lameDuck(options);
   const usersEndMs = Math.max(lameDuckMs + httpDrainMs, workMs, consumersMs);
   const needed = options.preStopMs + usersEndMs + producersMs + poolReserveMs + options.exitMarginMs;
   if (needed > options.graceMs)
@@ -93,11 +96,20 @@ export function crashBudget(budget: Budget, options: BudgetOptions): Budget {
   };
 }
 
+function lameDuck({ lameDuckMs, propagationDelayMs }: BudgetOptions): number {
+  return Math.max(lameDuckMs, propagationDelayMs);
+}
+
 function arithmetic(options: BudgetOptions, needed: number): string {
-  const http = options.lameDuckMs + options.httpDrainMs;
+  const http = lameDuck(options) + options.httpDrainMs;
+  const { lameDuckMs, propagationDelayMs } = options;
+  const before =
+    propagationDelayMs > lameDuckMs
+      ? `propagationDelayMs ${propagationDelayMs} (longer than the lame duck ${lameDuckMs})`
+      : `lame duck ${lameDuckMs}`;
   const longest = Math.max(http, options.workMs, options.consumersMs);
   const sideBySide =
-    `the longest of lame duck ${options.lameDuckMs} + HTTP ${options.httpDrainMs} = ${http}, work ${options.workMs} ` +
+    `the longest of ${before} + HTTP ${options.httpDrainMs} = ${http}, work ${options.workMs} ` +
     `and consumers ${options.consumersMs}, which run side by side: ${longest}`;
   return (
     `preStopMs ${options.preStopMs} + ${longest} (${sideBySide}) + producersMs ${options.producersMs} + ` +

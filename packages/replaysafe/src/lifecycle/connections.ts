@@ -1,10 +1,13 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type Http2SecureServer, type Http2Server } from 'node:http2';
 import { Server as NetServer, type Socket } from 'node:net';
-import { Server as TlsServer } from 'node:tls';
+import { Server as TlsServer, TLSSocket } from 'node:tls';
+import { speaksHttp2 } from './http2-sessions.js';
+import { followUpgrades } from './upgrades.js';
 
-/** Any server of `node:http` or `node:https`, whichever framework made it. */
-export type HttpServer = Server;
+/** Any server of `node:http`, `node:https` or `node:http2`, whichever framework made it. */
+export type HttpServer = Server | Http2Server | Http2SecureServer;
 
 export interface Connection {
   readonly socket: Socket;
@@ -16,6 +19,17 @@ export interface Connection {
   receiving: boolean;
   /** We have sent our FIN, or are about to. */
   leaving: boolean;
+  /** Set when a request on it asked for a WebSocket. */
+  webSocket: WebSocketState | undefined;
+}
+
+export interface WebSocketState {
+  /** More than this, and the handshake has been answered. */
+  readonly writtenBefore: number;
+  /** When our close frame was sent, on the monotonic clock. */
+  toldMs: number | undefined;
+  /** It had its time to answer the close frame and holds nothing up any more. */
+  dismissed: boolean;
 }
 
 export interface ConnectionListener {
@@ -30,6 +44,11 @@ export interface Connections {
   readonly all: () => Iterable<Connection>;
   /** Connections accepted, requests begun and responses ended so far. */
   readonly happenings: () => number;
+  /** A connection was accepted that is not seen by anybody yet. */
+  noteArrival(): void;
+  has(socket: Socket): boolean;
+  /** Whether a TLS handshake is under way; a connection on which nothing has been sent yet has not begun one. */
+  readonly shakesHands: () => boolean;
   /** Also those whose TLS handshake is not over. */
   destroyAll(): void;
   release(): void;
@@ -50,20 +69,24 @@ const REQUEST_START = 'http.server.request.start';
 export function trackConnections(server: HttpServer, listener: ConnectionListener): Connections {
   const bySocket = new Map<Socket, Connection>();
   const rawSockets = new Set<Socket>();
-  const isTls = server instanceof TlsServer;
+  const insecure = new Set<Socket>();
+  const netServer: NetServer = server;
+  const isTls = netServer instanceof TlsServer;
+  // Sockets below those that HTTP/1.1 is spoken on, if any is.
+  const hasRawSockets = isTls || speaksHttp2(server);
   let happenings = 0;
   const connectionEvent = isTls ? 'secureConnection' : 'connection';
 
-  const accept = (socket: Socket): Connection => {
+  const know = (socket: Socket, answeredBytes: number): Connection => {
     const known = bySocket.get(socket);
     if (known) return known;
     const connection: Connection = {
       socket,
       open: new Set(),
-      // A TLS handshake has been read by now; on a plain socket this is 0.
-      answeredBytes: socket.bytesRead,
+      answeredBytes,
       receiving: false,
       leaving: false,
+      webSocket: undefined,
     };
     bySocket.set(socket, connection);
     socket.once('close', () => {
@@ -73,12 +96,21 @@ export function trackConnections(server: HttpServer, listener: ConnectionListene
     return connection;
   };
 
+  const accept = (socket: Socket): void => {
+    // A TLS handshake has been read by now. Of a plain socket, what has been read is its first request.
+    insecure.delete(rawSocketOf(socket));
+    if (!(socket instanceof TLSSocket)) know(socket, 0);
+    else if (socket.alpnProtocol !== 'h2') know(socket, socket.bytesRead);
+  };
+
   const acceptRaw = (socket: Socket): void => {
     happenings++;
-    if (!isTls) return;
+    if (!hasRawSockets) return;
     rawSockets.add(socket);
+    if (isTls) insecure.add(socket);
     socket.once('close', () => {
       rawSockets.delete(socket);
+      insecure.delete(socket);
     });
   };
 
@@ -86,7 +118,7 @@ export function trackConnections(server: HttpServer, listener: ConnectionListene
     const { server: source, socket, request, response } = message as RequestStart;
     if (source !== server) return;
     happenings++;
-    const connection = accept(socket);
+    const connection = know(socket, socket.bytesRead);
     listener.onRequest(connection, request, response);
     connection.open.add(response);
     // `close` comes after `finish`, that is when the bytes are with the operating system, or when the socket is gone.
@@ -99,23 +131,41 @@ export function trackConnections(server: HttpServer, listener: ConnectionListene
     });
   };
 
-  server.prependListener(connectionEvent, accept);
-  server.prependListener('connection', acceptRaw);
+  const upgrade = (request: IncomingMessage, socket: Socket): void => {
+    if (request.headers.upgrade?.toLowerCase() !== 'websocket') return;
+    know(socket, 0).webSocket = { writtenBefore: socket.bytesWritten, toldMs: undefined, dismissed: false };
+  };
+
+  // On a plain HTTP/2 server nobody speaks HTTP/1.1.
+  if (isTls || !hasRawSockets) netServer.prependListener(connectionEvent, accept);
+  netServer.prependListener('connection', acceptRaw);
+  const unfollow = followUpgrades(netServer, upgrade);
   subscribe(REQUEST_START, begin);
 
   return {
     all: () => bySocket.values(),
     happenings: () => happenings,
+    noteArrival: () => {
+      happenings++;
+    },
+    shakesHands: () => [...insecure].some(({ bytesRead }) => bytesRead > 0),
+    has: (socket) => bySocket.has(socket),
     destroyAll: () => {
       for (const socket of bySocket.keys()) socket.destroy();
       for (const socket of rawSockets) socket.destroy();
     },
     release: () => {
       unsubscribe(REQUEST_START, begin);
-      server.removeListener(connectionEvent, accept);
-      server.removeListener('connection', acceptRaw);
+      unfollow();
+      netServer.removeListener(connectionEvent, accept);
+      netServer.removeListener('connection', acceptRaw);
     },
   };
+}
+
+/** The socket below a TLS socket. */
+function rawSocketOf(socket: Socket): Socket {
+  return (socket as { _parent?: Socket })._parent ?? socket;
 }
 
 function settle(connection: Connection, request: IncomingMessage): void {
@@ -132,7 +182,8 @@ function settle(connection: Connection, request: IncomingMessage): void {
 
 /** Whether a request is under way on the connection: arriving, being worked on, or its response being sent. */
 export function isBusy(connection: Connection): boolean {
-  return !connection.leaving && (connection.open.size > 0 || connection.receiving || hasPartialRequest(connection));
+  if (connection.leaving || connection.webSocket?.dismissed === true) return false;
+  return connection.open.size > 0 || connection.receiving || hasPartialRequest(connection);
 }
 
 export function hasPartialRequest(connection: Connection): boolean {

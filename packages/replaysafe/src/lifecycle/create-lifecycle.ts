@@ -5,10 +5,13 @@ import { type Resource } from '../ports/stop.js';
 import { crashBudget, planBudget } from './budget.js';
 import { LIFECYCLE_OPTIONS, SERVER_OPTIONS, type LifecycleOptions } from './lifecycle-options.js';
 import { answerProbe } from './answer-probe.js';
+import { type HttpServer } from './connections.js';
+import { createGoodbyes } from './goodbyes.js';
 import { createHealth } from './health.js';
 import { createHttpDrain, type HttpDrain } from './http-drain.js';
 import { guardedLogger } from './guarded-logger.js';
 import { type EndablePool, type Lifecycle, type StopOptions } from './lifecycle.js';
+import { answerPrestop, createPrestop } from './prestop.js';
 import { createRegistry } from './registry.js';
 import { exitCodeOf, type ShutdownReport } from './report.js';
 import { createShutdown, type Shutdown } from './shutdown.js';
@@ -22,12 +25,16 @@ import { createWorker, type Worker } from './worker.js';
  */
 export function createLifecycle(options?: LifecycleOptions): Lifecycle {
   const parsed = parseOptions('createLifecycle', LIFECYCLE_OPTIONS, options);
-  const { name, clock, random, quietMs, lingerMs } = parsed;
+  const { name, clock, random } = parsed;
   const logger = guardedLogger(parsed.logger);
   const budget = planBudget(parsed);
   const signals = createStopSignals(clock, budget);
   const registry = createRegistry();
   const drains: HttpDrain[] = [];
+  const managementDrains: HttpDrain[] = [];
+  const servers = new WeakSet<HttpServer>();
+  const goodbyes = createGoodbyes(logger);
+  const prestop = createPrestop({ clock, drains: managementDrains, stop: () => stop('prestop') });
   const workers: Worker[] = [];
   const health = createHealth({
     state: () => state,
@@ -80,6 +87,7 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
       logger,
       onUsersStopped: () => {
         advance('users-stopped');
+        prestop.release();
       },
     });
     shutdown = running;
@@ -87,7 +95,9 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
     advance('stop-requested');
     logger.info({ lifecycle: name, reason, deadlineMs: inTime.totalMs }, 'stopping');
     emit('lifecycle.stop-requested', { reason });
-    for (const drain of drains) drain.begin();
+    prestop.stopBegun(inTime.lameDuckMs);
+    for (const drain of drains) drain.begin(inTime.lameDuckMs);
+    goodbyes.sayAll();
     signals.stop(inTime);
     await running.run();
     signals.release();
@@ -144,11 +154,20 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
     },
 
     server: (server, serverOptions) => {
+      if (servers.has(server)) return server;
       const { name: given, usedBy, management } = parseOptions('lifecycle.server', SERVER_OPTIONS, serverOptions);
       const serverName = given ?? registry.freeName('http');
       registry.check(serverName);
-      const drain = createHttpDrain({ name: serverName, server, clock, quietMs: management ? 0 : quietMs, lingerMs });
-      if (!management) drains.push(drain);
+      const drain = createHttpDrain({
+        ...parsed,
+        name: serverName,
+        server,
+        goodbyes,
+        quietMs: management ? 0 : parsed.quietMs,
+        lateRequests: management ? 'serve' : parsed.lateRequests,
+      });
+      servers.add(server);
+      (management ? managementDrains : drains).push(drain);
       register({
         name: serverName,
         phase: management ? 'management' : 'http',
@@ -156,6 +175,10 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
         run: (context) => drain.finish(context),
       });
       return server;
+    },
+
+    longLived: (connection, goodbye) => {
+      goodbyes.add(connection, goodbye);
     },
 
     worker: (job: { readonly name: string }, workerOptions?: object) => {
@@ -184,6 +207,9 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
     },
     probe: (kind) => health.probe(kind),
     health: (request, response) => answerProbe(health, request, response),
+
+    prestop: (request, response) => answerPrestop(prestop, request, response),
+    onPrestop: prestop.onBegun,
 
     traffic: () => drains.map((drain) => drain.traffic()),
     stop,

@@ -1,8 +1,8 @@
 import { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
 import { emit } from '../events.js';
 import { pause, type Clock } from '../ports/clock.js';
+import { type Random } from '../ports/random.js';
 import { farewell } from './farewell.js';
 import {
   closeListener,
@@ -15,6 +15,12 @@ import {
 } from './connections.js';
 import { probeOf } from './health.js';
 import { createHttpActivity } from './http-activity.js';
+import { speaksHttp2, trackSessions, type Http2Sessions } from './http2-sessions.js';
+import { createLateness, interceptRequests } from './late-requests.js';
+import { closeShare } from './close-share.js';
+import { type Goodbyes } from './goodbyes.js';
+import { tellLongLived } from './long-lived.js';
+import { holdNewcomers } from './newcomers.js';
 import { accountFor } from './pipelining.js';
 import { type HttpDrainReport } from './report.js';
 import { type StepContext, type StepResult } from './step.js';
@@ -27,15 +33,30 @@ export interface HttpDrainOptions {
   readonly quietMs: number;
   /** Reading goes on for this long after our FIN. */
   readonly lingerMs: number;
+  readonly goodbyes: Goodbyes;
+  readonly random: Random;
+  readonly connectionClose: ConnectionClose;
+  readonly lateRequests: LateRequests;
 }
 
+/** How many of the responses in the lame duck say `Connection: close`: all, or a share that grows from none to all. */
+export type ConnectionClose = 'all' | 'ramp';
+
+/** What becomes of requests that begin after the lame duck: served as before, or answered 503 with `Retry-After`. */
+export type LateRequests = 'serve' | 'refuse';
+
 export interface HttpDrain {
-  /** From now on every response says `Connection: close`; requests are served as before. */
-  begin(): void;
+  /**
+   * From now on responses say `Connection: close` and long-lived connections are told to go elsewhere; requests are served
+   * as before. For `lameDuckMs` the share of such responses may still grow.
+   */
+  begin(lameDuckMs?: number): void;
   /** Waits until the line is quiet or the step's deadline comes, then closes the listener and all connections. */
   finish(context: StepContext): Promise<StepResult>;
   report(): HttpDrainReport;
   traffic(): HttpTraffic;
+  /** Whether a socket is one of this server's connections. */
+  serves(socket: Socket): boolean;
 }
 
 /** What a server has open at this moment. */
@@ -60,24 +81,26 @@ const REQUEST_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nCo
  */
 export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
   const { name, server, clock, quietMs, lingerMs } = options;
-  const counts = { requests: 0, cut: 0, timedOut: 0, lateAfterFin: 0 };
+  const counts = { requests: 0, refused: 0, cut: 0, timedOut: 0, lateAfterFin: 0 };
   const marked = new WeakSet<ServerResponse>();
   const farewells = new Set<Promise<void>>();
-  const held = new Set<Socket>();
   const activity = createHttpActivity(clock);
+  const lateness = createLateness();
+  const share = closeShare(options);
   let draining = false;
-  let holding = false;
 
   const connections = trackConnections(server, {
     onConnection: (connection) => {
       activity.accepted(connection);
       if (draining) prepare(connection);
-      if (holding) hold(connection.socket);
     },
     onRequest: (connection, request, response) => {
-      activity.asked(connection, probeOf(request.url) !== undefined);
+      const probe = probeOf(request.url) !== undefined;
+      activity.asked(connection, probe);
       if (!draining) return;
-      counts.requests++;
+      // A probe is answered to the end: it asks whether we stop.
+      if (!probe && lateness.judge(connection, request)) counts.refused++;
+      else counts.requests++;
       sayClose(connection, request, response);
     },
     onResponseEnd: (connection) => {
@@ -86,13 +109,29 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
     },
   });
 
+  const sessions: Http2Sessions | undefined = speaksHttp2(server)
+    ? trackSessions(server, clock, {
+        onStream: () => {
+          activity.note();
+          if (draining) counts.requests++;
+        },
+      })
+    : undefined;
+
+  const streams = () => [...(sessions?.streams() ?? [])];
+
   /** Only the last response of a pipeline may say it: what is asked behind such a response is not answered. */
   const sayClose = (connection: Connection, request: IncomingMessage, response: ServerResponse): void => {
     for (const earlier of connection.open) {
       if (marked.has(earlier) && !earlier.headersSent) earlier.removeHeader('Connection');
     }
     const mayBeFollowed = accountFor(connection, request);
-    if (!mayBeFollowed) mark(response);
+    if (!mayBeFollowed && share.says()) mark(response);
+  };
+
+  const markLast = (connection: Connection): void => {
+    const last = [...connection.open].at(-1);
+    if (last && share.says()) mark(last);
   };
 
   const mark = (response: ServerResponse): void => {
@@ -119,40 +158,41 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
     };
   };
 
-  const hold = (socket: Socket): void => {
-    // What a TLS socket has decrypted already would not come out again when it is resumed.
-    if (socket instanceof TLSSocket) return;
-    held.add(socket);
-    // Behind Node's own listener for the connection, which is what makes a pause stop the reading.
-    queueMicrotask(() => {
-      if (holding) socket.pause();
-    });
-  };
-
   /**
    * A client that never leaves connects anew as soon as it is answered, and a listener that closes resets what waits to
    * be accepted. So for a moment what newcomers ask is not read: each client is on a connection that has been accepted
    * and waits there, the line falls silent, the listener closes, and then they are answered.
    */
   const closeBehindNewcomers = async (context: StepContext): Promise<void> => {
-    holding = true;
+    const newcomers = holdNewcomers(server, () => {
+      connections.noteArrival();
+      activity.note();
+    });
     const untilMs = context.remainingMs() / 2;
     await until(context.deadline, () => isSilent() || context.remainingMs() <= untilMs);
     await closeListener(server, connections, () => context.remainingMs() > untilMs / 2);
-    holding = false;
-    for (const socket of held) socket.resume();
-    held.clear();
+    newcomers.admit();
     activity.note();
   };
 
-  const isSilent = (): boolean => activity.silentMs() >= quietMs;
+  const isSilent = (): boolean => activity.silentMs() >= quietMs && !connections.shakesHands();
 
   const isQuiet = (): boolean => {
-    return isSilent() && ![...connections.all()].some(isBusy);
+    return isSilent() && streams().length === 0 && ![...connections.all()].some(isBusy);
+  };
+
+  const tell = (): void => {
+    options.goodbyes.sayAll();
+    tellLongLived({ connections: connections.all(), streams: streams(), goodbyes: options.goodbyes, clock });
   };
 
   const until = async (deadline: AbortSignal, condition: () => boolean): Promise<void> => {
-    while (!deadline.aborted && !condition()) await pause(clock, LOOK_EVERY_MS, deadline);
+    while (!deadline.aborted) {
+      tell();
+      sessions?.closeSilent(quietMs);
+      if (condition()) return;
+      await pause(clock, LOOK_EVERY_MS, deadline);
+    }
   };
 
   const force = (): void => {
@@ -161,25 +201,35 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
       if (hasPartialRequest(connection) && !isUpgraded(connection)) {
         counts.timedOut++;
         leave(connection, { lastWords: REQUEST_TIMEOUT });
+      } else if (connection.webSocket?.toldMs !== undefined) {
+        leave(connection);
       } else {
         counts.cut += Math.max(1, connection.open.size);
         connection.leaving = true;
         connection.socket.destroy();
       }
     }
+    counts.cut += streams().length;
+    sessions?.force();
   };
 
-  const begin = (): void => {
+  const begin = (lameDuckMs = 0): void => {
     if (draining) return;
     draining = true;
-    server.keepAliveTimeout = 0;
+    share.begin(lameDuckMs);
+    if ('keepAliveTimeout' in server) server.keepAliveTimeout = 0;
     for (const connection of connections.all()) {
       prepare(connection);
-      const open = [...connection.open];
-      for (const { req } of open) accountFor(connection, req);
-      const last = open.at(-1);
-      if (last) mark(last);
+      for (const { req } of connection.open) accountFor(connection, req);
+      markLast(connection);
     }
+    sessions?.begin();
+    tell();
+  };
+
+  const refuseLate = (): (() => void) => {
+    lateness.begin(connections.all());
+    return interceptRequests(server, clock, lateness.isLate);
   };
 
   const onLateBytes = (): void => {
@@ -195,13 +245,17 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
       const open = [...connections.all()];
       return {
         server: name,
-        connections: open.length,
-        requests: open.reduce((sum, connection) => sum + connection.open.size, 0),
+        connections: open.length + (sessions?.count() ?? 0),
+        requests: open.reduce((sum, connection) => sum + connection.open.size, streams().length),
       };
     },
+    serves: (socket) => connections.has(socket),
     finish: async (context) => {
       const { deadline, remainingMs } = context;
       begin();
+      share.end();
+      for (const connection of connections.all()) markLast(connection);
+      const admitLate = options.lateRequests === 'refuse' ? refuseLate() : undefined;
       const lastAnswersMs = Math.min(LAST_ANSWERS_MS, remainingMs() * LAST_ANSWERS_SHARE);
       await until(deadline, () => isQuiet() || remainingMs() <= lastAnswersMs);
       if (isQuiet()) await closeListener(server, connections, () => remainingMs() > lastAnswersMs);
@@ -209,9 +263,11 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
       await until(deadline, isQuiet);
       force();
       for (const connection of connections.all()) leave(connection, { onLateBytes });
-      await Promise.all(farewells);
+      await Promise.all([...farewells, sessions?.leave(lingerMs)]);
+      admitLate?.();
       connections.destroyAll();
       connections.release();
+      sessions?.release();
       // All sockets are gone: now it only stops the timer that Node runs for the server's request time-outs.
       server.close();
       emit('lifecycle.http-drained', report());

@@ -5,7 +5,8 @@ export { installSignals, type InstalledSignals, type SignalOptions } from './sig
 export { type Budget } from './budget.js';
 export { type HttpServer } from './connections.js';
 export { type CheckOutcome, type ProbeAnswer, type ProbeKind, type ReadinessCheck } from './health.js';
-export { type HttpTraffic } from './http-drain.js';
+export { type ConnectionClose, type HttpTraffic, type LateRequests } from './http-drain.js';
+export { type Goodbye, type LongLivedConnection } from './goodbyes.js';
 export { PHASES, type Phase } from './phases.js';
 export {
   type HttpDrainReport,

@@ -1,8 +1,9 @@
-import { boolean, custom, integer, optional, port, text } from '../options.js';
+import { boolean, custom, integer, oneOf, optional, port, text } from '../options.js';
 import { systemClock, type Clock } from '../ports/clock.js';
 import { type Logger } from '../ports/logger.js';
 import { systemRandom, type Random } from '../ports/random.js';
 import { BUDGET_OPTIONS } from './budget.js';
+import { type ConnectionClose, type LateRequests } from './http-drain.js';
 import { stderrLogger } from './stderr-logger.js';
 
 /** The options of `createLifecycle`; the times of its budget are described at {@link BUDGET_OPTIONS}. */
@@ -11,10 +12,28 @@ export interface LifecycleOptions {
   readonly name?: string;
   /** From the order to stop to the SIGKILL, e.g. `terminationGracePeriodSeconds` × 1000. Default 60 s. */
   readonly graceMs?: number;
-  /** What a pre-stop hook uses of it before the signal arrives. Default 0. */
+  /**
+   * What a pre-stop hook that only sleeps uses of it before the signal arrives; the process hears nothing of it. Leave it 0
+   * where the hook calls `/-/prestop`: then the stop begins with the hook. Default 0.
+   */
   readonly preStopMs?: number;
   /** Default 2 s. */
   readonly lameDuckMs?: number;
+  /**
+   * How long balancers may go on sending requests after the stop began. The lame duck is at least that long, and
+   * `/-/prestop` is answered behind it. Default 0.
+   */
+  readonly propagationDelayMs?: number;
+  /**
+   * `all`: every response of the lame duck says `Connection: close`. `ramp`: a share that grows from none to all, for
+   * clients that would otherwise come back to the same process at once. Default `all`.
+   */
+  readonly connectionClose?: ConnectionClose;
+  /**
+   * `serve`: requests that begin after the lame duck are served until the line is quiet. `refuse`: they are answered 503 with
+   * `Retry-After`, their bodies read first. HTTP/2 streams are served in both cases. Default `serve`.
+   */
+  readonly lateRequests?: LateRequests;
   /** Default 25 s. */
   readonly httpDrainMs?: number;
   /** Default 20 s. */
@@ -46,6 +65,8 @@ export interface LifecycleOptions {
 export const LIFECYCLE_OPTIONS = {
   ...BUDGET_OPTIONS,
   name: text({ default: 'service' }),
+  connectionClose: oneOf(['all', 'ramp'], 'all'),
+  lateRequests: oneOf(['serve', 'refuse'], 'serve'),
   quietMs: integer({ default: 500 }),
   lingerMs: integer({ default: 200 }),
   checkCacheMs: integer({ default: 1_000 }),

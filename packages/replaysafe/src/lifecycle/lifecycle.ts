@@ -4,6 +4,7 @@ import { type Logger } from '../ports/logger.js';
 import { type Resource, type StopSignals } from '../ports/stop.js';
 import { type Budget } from './budget.js';
 import { type HttpServer } from './connections.js';
+import { type Goodbye, type LongLivedConnection } from './goodbyes.js';
 import { type ProbeAnswer, type ProbeKind, type ReadinessCheck } from './health.js';
 import { type HttpTraffic } from './http-drain.js';
 import { type ShutdownReport } from './report.js';
@@ -57,8 +58,18 @@ export interface Lifecycle {
 
   /** The service is ready: readiness may say 200, workers begin. Does nothing once the stop has begun. */
   started(): void;
-  /** Drains an `http.Server` on stop. Register it before `listen()`, so that every connection is known. */
+  /**
+   * Drains a server of `node:http`, `node:https` or `node:http2` on stop. Register it before `listen()`, so that every connection is
+   * known. A server that is registered already is left as it is.
+   */
   server<Server extends HttpServer>(server: Server, options?: ServerOptions): Server;
+  /**
+   * Registers the goodbye of a response without an end, or of an upgraded socket (`request.socket`): called once, when the
+   * stop begins, or after the lame duck for what begins during it. The connection is then waited for until the deadline of
+   * HTTP. Without a goodbye, responses of type `text/event-stream` are ended and WebSockets get a close frame 1001.
+   * @throws RS_OPTION_INVALID
+   */
+  longLived(connection: LongLivedConnection, goodbye: Goodbye): void;
   /**
    * Runs a job from `started()` until the stop: the run under way is awaited for `workMs`, none begins. With `lease` one process
    * of all runs it at a time, and another one when that is gone.
@@ -80,6 +91,15 @@ export interface Lifecycle {
   probe(kind: ProbeKind): Promise<ProbeAnswer>;
   /** Answers GET and HEAD of /health/live and /health/ready. False, and nothing done, for any other request. */
   health(request: IncomingMessage, response: ServerResponse): boolean;
+
+  /**
+   * Answers GET /-/prestop on a server registered with `management: true`, for the pre-stop hook: begins the stop, with the
+   * reason `prestop`, and answers when `propagationDelayMs` (or the lame duck, if that is longer) is over. A second call and
+   * a signal meanwhile join the same stop. False, and nothing done, for any other request and on any other server.
+   */
+  prestop(request: IncomingMessage, response: ServerResponse): boolean;
+  /** For `installSignals`: called when a request to /-/prestop begins the stop, which no signal may follow. */
+  onPrestop(listener: () => void): () => void;
 
   /** Open connections and requests in flight of each server that is drained. */
   traffic(): readonly HttpTraffic[];

@@ -31,6 +31,8 @@ export interface HttpDrainReport {
   readonly server: string;
   /** Requests that arrived during the drain and were served. */
   readonly requests: number;
+  /** Requests that began after the lame duck and were answered 503, with `lateRequests: 'refuse'`. */
+  readonly refused: number;
   /** Responses that were not complete at the deadline. */
   readonly cut: number;
   /** Requests that had not arrived completely at the deadline and were answered 408. */

@@ -56,6 +56,11 @@ export function installSignals(lifecycle: Lifecycle, options: SignalOptions = {}
       .then((report: ShutdownReport) => leave(crashes > 0 ? crashExitCode : report.exitCode));
   };
 
+  const forgetPrestop = lifecycle.onPrestop(() => {
+    // Not a signal: the one that follows is the first. Where none follows, the process must not stay behind, closed.
+    stopThenExit('prestop', false);
+  });
+
   const onSignal = (signal: StopSignal): void => {
     const fields = { signal, pid: process.pid, uptimeMs: Math.round(process.uptime() * 1_000) };
     if (signalled) {
@@ -92,6 +97,7 @@ export function installSignals(lifecycle: Lifecycle, options: SignalOptions = {}
   return {
     uninstall: () => {
       installed = false;
+      forgetPrestop();
       for (const timer of forcedExits) timer.cancel();
       for (const [event, handler] of Object.entries(handlers)) process.removeListener(event, handler);
     },

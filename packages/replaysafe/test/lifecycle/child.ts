@@ -14,6 +14,8 @@ export interface Line {
 
 export interface Service {
   readonly port: number;
+  /** 0 without a management server. */
+  readonly managementPort: number;
   readonly url: string;
   readonly lines: readonly Line[];
   kill(signal: NodeJS.Signals): void;
@@ -51,15 +53,16 @@ export async function startService(config: ServiceConfig = {}): Promise<Service>
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
 
   const marked = (mark: string): Promise<Line> => line((candidate) => candidate.mark === mark);
-  const { port } = (await Promise.race([
+  const { port, managementPort = 0 } = (await Promise.race([
     marked('up'),
     exited.then(({ code }) => {
       throw new Error(`the service ended with ${String(code)} before it was up: ${stderr}`);
     }),
-  ])) as unknown as { port: number };
+  ])) as unknown as { port: number; managementPort?: number };
 
   return {
     port,
+    managementPort,
     url: `http://127.0.0.1:${port}`,
     lines,
     line,

@@ -1,4 +1,5 @@
-import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
 import { type AddressInfo } from 'node:net';
 import { createLifecycle, installSignals } from '../../src/lifecycle/index.js';
 import { onEvent } from '../../src/events.js';
@@ -15,6 +16,8 @@ export interface ServiceConfig {
   readonly neverStarted?: boolean;
   readonly workerRunMs?: number;
   readonly throwAtStop?: boolean;
+  /** Answer /-/prestop on a port of its own. */
+  readonly management?: boolean;
 }
 
 const config = JSON.parse(process.argv[2] ?? '{}') as ServiceConfig;
@@ -119,7 +122,20 @@ if (config.workerRunMs !== undefined) {
   });
 }
 
-server.listen(0, '127.0.0.1', () => {
-  if (!config.neverStarted) lifecycle.started();
-  mark('up', { port: (server.address() as AddressInfo).port });
-});
+const listen = async (listener: Server): Promise<number> => {
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  return (listener.address() as AddressInfo).port;
+};
+
+const startManagement = (): Promise<number> => {
+  const management = createServer((request, response) => {
+    if (!lifecycle.prestop(request, response)) response.writeHead(404).end();
+  });
+  return listen(lifecycle.server(management, { name: 'management', management: true }));
+};
+
+const managementPort = config.management ? await startManagement() : undefined;
+const port = await listen(server);
+if (!config.neverStarted) lifecycle.started();
+mark('up', { port, managementPort });
