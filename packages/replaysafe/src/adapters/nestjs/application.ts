@@ -1,5 +1,5 @@
-import type { Server } from 'node:http';
-import type { Lifecycle, ServerOptions } from '../../lifecycle/index.js';
+import { Server as NetServer } from 'node:net';
+import type { HttpServer, Lifecycle, ServerOptions } from '../../lifecycle/index.js';
 import { pause } from '../../ports/clock.js';
 import { guardHooks, type Hooks } from './hooks.js';
 import type { NestHttpAdapter, NestModule } from './types.js';
@@ -134,8 +134,9 @@ export function joinApplication(options: ApplicationOptions): { nearest: Nearest
   return { nearest, farthest };
 }
 
-function isServer(given: unknown): given is Server {
-  return typeof given === 'object' && given !== null && 'prependListener' in given && 'keepAliveTimeout' in given;
+/** An adapter may have none, e.g. that of a microservice. */
+function isServer(given: unknown): given is HttpServer {
+  return given instanceof NetServer;
 }
 
 function nextTurn(): Promise<void> {
