@@ -36,7 +36,7 @@ function print(measured: readonly Measured[]): void {
     const bare = measured.find((other) => other.case === name && other.contender === 'bare');
     const ratio = bare === undefined || contender === 'bare' ? '' : `  ${(value / bare.value).toFixed(2)} of bare`;
     console.log(
-      `${name.padEnd(36)} ${contender.padEnd(12)} ${value.toFixed(0).padStart(8)} ${unit} (median of ${runs})${ratio}`,
+      `${name.padEnd(36)} ${contender.padEnd(12)} ${value.toFixed(value < 100 ? 2 : 0).padStart(8)} ${unit} (median of ${runs})${ratio}`,
     );
   }
 }
