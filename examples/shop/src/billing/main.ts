@@ -2,6 +2,7 @@ import { onEvent } from 'replaysafe';
 import { createHttpClient } from 'replaysafe/client';
 import { createConsumer } from 'replaysafe/inbox';
 import { createOutbox, createRelay } from 'replaysafe/outbox';
+import { createTasks, createTaskWorker, sendRequest } from 'replaysafe/tasks';
 import { kafkajsPublisher, kafkajsSubscriber } from 'replaysafe/adapters/broker/kafkajs';
 import { createAbsorbedLog } from '../service/absorbed.js';
 import { openDatabase, prepareDatabase } from '../service/database.js';
@@ -13,6 +14,7 @@ import { createService } from '../service/service.js';
 import { untilDone } from '../service/until-done.js';
 import { chargeAtProvider, parseConfirmedOrder, recordCharge } from './charging.js';
 import { offsetFirst } from './offset-first.js';
+import { billingTasks, receiptOf } from './receipts.js';
 import { billingTables } from './sql.js';
 import { createUnguardedConsumer } from './unguarded-consumer.js';
 
@@ -47,6 +49,17 @@ const publisher = kafkajsPublisher({ kafka: kafkaClients(env), name: 'billing', 
 const relay = createRelay({ sql, publisher, logger });
 lifecycle.producer(publisher);
 
+const tasks = createTasks({ sql, kinds: billingTasks });
+const receipts = createTaskWorker({
+  sql,
+  kinds: billingTasks,
+  handlers: { 'send-receipt': sendRequest(provider) },
+  leaseMs: env.whole('TASK_LEASE_MS', 5_000),
+  backoff: { baseMs: 100, capMs: 2_000 },
+  signals: lifecycle.signalsFor('work'),
+  logger,
+});
+
 const absorbed = createAbsorbedLog(database.pool, logger);
 onEvent('inbox.duplicate', ({ eventIds }) => {
   absorbed.note(eventIds);
@@ -66,7 +79,9 @@ const consumer = unsafe.has('no-dedup-row')
       prepare: (event, ctx) =>
         chargeAtProvider(provider, parseConfirmedOrder(event.payload), ctx.keyFor('charge'), ctx.signal),
       handle: async (event, ctx, providerChargeId) => {
-        await recordCharge(ctx.tx, parseConfirmedOrder(event.payload), providerChargeId);
+        const order = parseConfirmedOrder(event.payload);
+        await recordCharge(ctx.tx, order, providerChargeId);
+        await tasks.enqueue(ctx.tx, receiptOf(order));
       },
       outbox,
       retryBackoff: { baseMs: 100, capMs: 2_000 },
@@ -79,6 +94,9 @@ const starting = { stopping: lifecycle.signals.stopping, logger };
 await prepareDatabase(database, billingTables, starting);
 lifecycle.relay(relay);
 relay.start();
+lifecycle.relay(receipts);
+receipts.start();
+lifecycle.worker(tasks.cleaner(), { lease: { sql } });
 lifecycle.consumer(consumer);
 await untilDone('join the consumer group', starting, async () => {
   await consumer.start();

@@ -10,6 +10,8 @@ export interface Books {
   readonly events: { readonly published: number; readonly open: number; readonly dead: number };
   readonly billing: readonly Charge[];
   readonly provider: readonly Charge[];
+  /** Receipts that the provider sent; undefined where nobody orders any. */
+  readonly receipts: readonly Charge[] | undefined;
   /** Deliveries that billing dropped, and requests that the provider answered from its store, one row each. */
   readonly absorbed: { readonly consumer: number; readonly provider: number };
   readonly longestGapMs: number;
@@ -30,15 +32,20 @@ export interface Progress {
   /** Orders with at least one charge. */
   readonly ordersCharged: number;
   readonly providerCharges: number;
+  /** Receipts that are still to be sent. */
+  readonly tasksOpen: number;
 }
 
 /** Connections of the ledger's own: whatever happens to the services, it reads what is in their databases. */
 export class BookReader {
   readonly #pools: Readonly<Record<keyof DatabaseUrls, pg.Pool>>;
   readonly #topic: string;
+  readonly #receipts: boolean;
 
-  constructor(databases: DatabaseUrls, topic: string) {
+  /** @param receipts whether billing orders them; its unguarded consumer, which has no transaction, does not */
+  constructor(databases: DatabaseUrls, topic: string, receipts = true) {
     this.#topic = topic;
+    this.#receipts = receipts;
     const open = (connectionString: string): pg.Pool => {
       const pool = new pg.Pool({ connectionString, max: 2 });
       // An idle connection that breaks is replaced by the next query.
@@ -53,11 +60,12 @@ export class BookReader {
   }
 
   async progress(): Promise<Progress> {
-    const [events, orders, billing, provider] = await Promise.all([
+    const [events, orders, billing, provider, tasks] = await Promise.all([
       this.#events(),
       this.#counts('orders', demoSql.ordersWritten),
       this.#counts('billing', demoSql.chargesMade),
       this.#counts('provider', demoSql.chargesMade),
+      this.#counts('billing', demoSql.tasksOpen),
     ]);
     return {
       orders: orders.count,
@@ -66,6 +74,7 @@ export class BookReader {
       charged: billing.count,
       ordersCharged: billing.orders,
       providerCharges: provider.count,
+      tasksOpen: tasks.count,
     };
   }
 
@@ -78,11 +87,12 @@ export class BookReader {
   }
 
   async read(): Promise<Books> {
-    const [orders, events, billing, provider, absorbed, gap] = await Promise.all([
+    const [orders, events, billing, provider, receipts, absorbed, gap] = await Promise.all([
       this.#pools.orders.query<Books['orders'][number]>(demoSql.orders),
       this.#events(),
       this.#pools.billing.query<Charge>(demoSql.charges),
       this.#pools.provider.query<Charge>(demoSql.charges),
+      this.#pools.provider.query<Charge>(demoSql.receipts),
       this.absorbed(),
       this.#pools.billing.query<{ gap_ms: number }>(demoSql.longestGap),
     ]);
@@ -91,6 +101,7 @@ export class BookReader {
       events,
       billing: billing.rows,
       provider: provider.rows,
+      receipts: this.#receipts ? receipts.rows : undefined,
       absorbed,
       longestGapMs: gap.rows[0]?.gap_ms ?? 0,
     };
@@ -132,5 +143,6 @@ export function reconcileOrders(client: readonly IntendedOrder[], books: Books):
     { name: 'orders', entries: books.orders.map((order) => ({ ref: order.customer_id, amount: order.amount_minor })) },
     { name: 'billing', entries: byCustomer(books.billing) },
     { name: 'provider', entries: byCustomer(books.provider) },
+    ...(books.receipts ? [{ name: 'receipts', entries: byCustomer(books.receipts) }] : []),
   ]);
 }

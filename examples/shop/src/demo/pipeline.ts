@@ -58,7 +58,7 @@ export type PipelineEnd = 'empty' | 'quiet' | 'timed-out';
 const LOOK_EVERY_MS = 250;
 
 /**
- * Waits until nothing is under way: no open row in the outbox, no record ahead of the group, every order charged. Where an order
+ * Waits until nothing is under way: no open row in the outbox, no open task, no record ahead of the group, every order charged. Where an order
  * is lost the last never comes true, so it ends also when nothing moves any more.
  */
 export async function untilPipelineEmpty(
@@ -74,7 +74,7 @@ export async function untilPipelineEmpty(
   while (performance.now() < until) {
     const [progress, behind] = await Promise.all([reader.progress(), lag.read()]);
     look(progress);
-    const done = progress.open === 0 && behind === 0;
+    const done = progress.open === 0 && progress.tasksOpen === 0 && behind === 0;
     if (done && progress.ordersCharged === progress.orders) return 'empty';
     const now = JSON.stringify([progress, behind]);
     if (now !== last) {

@@ -15,6 +15,8 @@ export interface DemoResult {
   readonly charged: number;
   /** Charges that the provider has made. */
   readonly providerCharges: number;
+  /** Receipts that went out, each a task that billing wrote with its charge. */
+  readonly receipts: number;
   readonly lost: number;
   readonly double: number;
   readonly wrongAmount: number;
@@ -66,6 +68,7 @@ export function demoResult(parts: ResultParts): DemoResult {
     published: books.events.published,
     charged: books.billing.length,
     providerCharges: books.provider.length,
+    receipts: books.receipts?.length ?? 0,
     lost: reconciliation.lost,
     double: reconciliation.double,
     wrongAmount: reconciliation.wrongAmount,
@@ -109,6 +112,7 @@ export function renderLedger(result: DemoResult, findings: readonly Finding[]): 
     row('events published', result.published, result.dead > 0 ? `${String(result.dead)} given up on` : ''),
     row('charges recorded', result.charged),
     row('charges at the provider', result.providerCharges),
+    row('receipts sent', result.receipts),
     '',
     row('lost', result.lost),
     row('double', result.double),

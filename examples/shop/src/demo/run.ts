@@ -73,7 +73,7 @@ interface Stage {
 
 async function playIn(shop: Shop, stage: Stage): Promise<DemoOutcome | undefined> {
   const { infrastructure, screen } = stage;
-  const reader = new BookReader(shop.databases, shop.topic);
+  const reader = new BookReader(shop.databases, shop.topic, !stage.guardsOff.includes('no-dedup-row'));
   const lag = new GroupLag(infrastructure.kafkaBrokers, shop.topic, shop.group);
   let outcome: DemoOutcome | undefined;
   try {
@@ -184,7 +184,15 @@ function watch(parts: Play & { client: OrderingClient; chaos: Chaos; totalMs: nu
   const off = parts.guardsOff.length > 0 ? `, with ${parts.guardsOff.join(' and ')}` : '';
   const state = {
     phase: '',
-    progress: { orders: 0, open: 0, published: 0, charged: 0, ordersCharged: 0, providerCharges: 0 } as Progress,
+    progress: {
+      orders: 0,
+      open: 0,
+      published: 0,
+      charged: 0,
+      ordersCharged: 0,
+      providerCharges: 0,
+      tasksOpen: 0,
+    } as Progress,
     absorbed: { consumer: 0, provider: 0 } as Books['absorbed'],
   };
   const loop = (async () => {

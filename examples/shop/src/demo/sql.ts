@@ -7,6 +7,9 @@ export const demoSql = {
            count(*) filter (where status = 'DEAD')::int as dead
       from replaysafe.outbox_event where topic = $1`,
   charges: `/* shop:ledger.charges */ select order_id, amount_minor from charge`,
+  receipts: `/* shop:ledger.receipts */ select order_id, amount_minor from receipt`,
+  tasksOpen: `/* shop:ledger.tasks-open */
+    select count(*)::int as count from replaysafe.task where status in ('PENDING', 'RUNNING')`,
   absorbed: `/* shop:ledger.absorbed */ select count(*)::int as count from absorbed_duplicate`,
   ordersWritten: `/* shop:ledger.orders-written */ select count(*)::int as count from customer_order`,
   chargesMade: `/* shop:ledger.charges-made */

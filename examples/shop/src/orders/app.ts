@@ -2,6 +2,8 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import type { Idempotency } from 'replaysafe/idempotency';
 import { idempotencyPlugin } from 'replaysafe/adapters/http/fastify';
+import type { Tasks } from 'replaysafe/tasks';
+import { exportRoutes, type ordersTasks } from './exports.js';
 import { findOrder, insertOrder, parseNewOrder, type Order } from './order.js';
 
 declare module 'replaysafe/adapters/http/fastify' {
@@ -13,6 +15,7 @@ declare module 'replaysafe/adapters/http/fastify' {
 export interface OrdersAppOptions {
   readonly pool: pg.Pool;
   readonly idempotency: Idempotency<pg.PoolClient>;
+  readonly tasks: Tasks<pg.PoolClient, typeof ordersTasks>;
   /** Tells of a placed order, in the transaction that wrote it. */
   readonly announce: (tx: pg.PoolClient, order: Order) => Promise<void>;
   /** Called when an order is committed and its answer sent; nothing may depend on it. */
@@ -23,6 +26,7 @@ export interface OrdersAppOptions {
 export async function ordersApp({
   pool,
   idempotency,
+  tasks,
   announce,
   committed,
 }: OrdersAppOptions): Promise<FastifyInstance> {
@@ -55,6 +59,8 @@ export async function ordersApp({
     const order = await findOrder(pool, request.params.id);
     return order ?? reply.code(404).send({ status: 404, detail: 'there is no such order' });
   });
+
+  exportRoutes(app, tasks);
 
   await app.ready();
   return app;

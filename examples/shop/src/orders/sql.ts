@@ -12,4 +12,7 @@ export const ordersSql = {
     insert into customer_order (customer_id, amount_minor, currency) values ($1, $2, $3) returning id`,
   byId: `/* shop:orders.by-id */
     select id, customer_id, amount_minor, currency, created_at from customer_order where id = $1`,
+  ofCustomer: `/* shop:orders.of-customer */
+    select count(*)::int as orders, coalesce(sum(amount_minor), 0)::int as total_minor
+      from customer_order where customer_id = $1`,
 } as const;

@@ -5,7 +5,7 @@ import type { SqlExecutor, SqlPort } from 'replaysafe';
 import type { Idempotency } from 'replaysafe/idempotency';
 import { withIdempotency } from 'replaysafe/adapters/http/node';
 import { notFound, sendJson, sendProblem } from '../service/http.js';
-import { charge, chargesOf, parseChargeRequest } from './charges.js';
+import { charge, chargesOf, parseChargeRequest, sendReceipt } from './charges.js';
 import { parseFaults, type FaultBox } from './faults.js';
 
 export interface ProviderAppOptions<Tx> {
@@ -25,6 +25,8 @@ export interface ProviderAppOptions<Tx> {
  */
 export function providerApp<Tx>({ sql, idempotency, ignoresKeys, faults }: ProviderAppOptions<Tx>): RequestListener {
   const guarded = withIdempotency(idempotency, (request, ctx) => answerCharge(ctx.sql, request.json()));
+
+  const receipts = withIdempotency(idempotency, (request, ctx) => answerReceipt(ctx.sql, request.json()));
 
   const unguarded = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { status, headers, body } = await answerCharge(sql, JSON.parse((await buffer(request)).toString()));
@@ -46,6 +48,8 @@ export function providerApp<Tx>({ sql, idempotency, ignoresKeys, faults }: Provi
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://provider');
     if (request.method === 'POST' && pathname === '/charges') {
       await postCharge(request, response);
+    } else if (request.method === 'POST' && pathname === '/receipts') {
+      await receipts(request, response);
     } else if (request.method === 'GET' && pathname === '/charges') {
       sendJson(response, 200, await chargesOf(sql, searchParams.get('orderId') ?? ''));
     } else if (faults && pathname === '/faults' && request.method === 'PUT') {
@@ -68,21 +72,27 @@ export function providerApp<Tx>({ sql, idempotency, ignoresKeys, faults }: Provi
 
 async function answerCharge(sql: SqlExecutor, body: unknown) {
   const request = parseChargeRequest(body);
-  if (typeof request === 'string') {
-    const problem = { type: 'about:blank', status: 400, detail: request };
-    return {
-      status: 400,
-      headers: { 'content-type': 'application/problem+json' },
-      body: JSON.stringify(problem),
-    };
-  }
-  const chargeId = await charge(sql, request);
-  return {
-    status: 201,
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ chargeId, ...request }),
-  };
+  if (typeof request === 'string') return badRequest(request);
+  return created({ chargeId: await charge(sql, request), ...request });
 }
+
+async function answerReceipt(sql: SqlExecutor, body: unknown) {
+  const request = parseChargeRequest(body);
+  if (typeof request === 'string') return badRequest(request);
+  return created({ receiptId: await sendReceipt(sql, request) });
+}
+
+const created = (body: object) => ({
+  status: 201,
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify(body),
+});
+
+const badRequest = (detail: string) => ({
+  status: 400,
+  headers: { 'content-type': 'application/problem+json' },
+  body: JSON.stringify({ type: 'about:blank', status: 400, detail }),
+});
 
 /** Holds the answer back, or loses it with its connection, when everything that it tells of is committed. */
 function spoilAnswer(response: ServerResponse, faults: FaultBox): void {

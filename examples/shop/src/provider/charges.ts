@@ -24,6 +24,13 @@ export async function charge(sql: SqlExecutor, request: ChargeRequest): Promise<
   return rows[0].id;
 }
 
+/** Sends a receipt. Called twice, the customer gets two. */
+export async function sendReceipt(sql: SqlExecutor, { orderId, amountMinor }: ChargeRequest): Promise<string> {
+  const { rows } = await sql.query<{ id: string }>(providerSql.sendReceipt, [orderId, amountMinor]);
+  if (rows[0] === undefined) throw new Error('the insert returned no row');
+  return rows[0].id;
+}
+
 /** All charges of an order, oldest first: more than one is a double charge. */
 export async function chargesOf(sql: SqlExecutor, orderId: string): Promise<readonly unknown[]> {
   const { rows } = await sql.query<{ id: string; amount_minor: number; currency: string; charged_at: Date }>(

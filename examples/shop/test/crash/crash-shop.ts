@@ -65,6 +65,7 @@ export class CrashShop {
     lists: string;
     suffix: string;
     brokers: string;
+    receipts: boolean;
   }) {
     this.shop = made.shop;
     this.databases = made.databases;
@@ -75,7 +76,7 @@ export class CrashShop {
     this.#suffix = made.suffix;
     this.brokers = made.brokers;
     this.customer = new Customer(this.instance('orders').address);
-    this.#reader = new BookReader(this.shop.databases, this.shop.topic);
+    this.#reader = new BookReader(this.shop.databases, this.shop.topic, made.receipts);
     this.#lag = new GroupLag(this.brokers, this.shop.topic, this.shop.group);
   }
 
@@ -141,7 +142,17 @@ export class CrashShop {
       restart: false,
     });
     provider.retarget(hostAndPort(new URL(shop.provider.address).host));
-    return new CrashShop({ shop, databases, provider, bootstrap, environment, lists, suffix, brokers });
+    return new CrashShop({
+      shop,
+      databases,
+      provider,
+      bootstrap,
+      environment,
+      lists,
+      suffix,
+      brokers,
+      receipts: options.unsafe !== 'no-dedup-row',
+    });
   }
 
   instance(service: ServiceName): Instance {
@@ -316,5 +327,6 @@ function only(orders: readonly IntendedOrder[], books: Books): Books {
     orders: books.orders.filter((row) => !others.has(row.id)),
     billing: books.billing.filter((row) => !others.has(row.order_id)),
     provider: books.provider.filter((row) => !others.has(row.order_id)),
+    receipts: books.receipts?.filter((row) => !others.has(row.order_id)),
   };
 }

@@ -14,6 +14,7 @@ const books = (parts: Partial<Books>): Books => ({
   events: { published: 1, open: 0, dead: 0 },
   billing: [charge(1)],
   provider: [charge(1)],
+  receipts: undefined,
   absorbed: { consumer: 0, provider: 0 },
   longestGapMs: 0,
   ...parts,

@@ -9,7 +9,7 @@ const view = (elapsedMs = 12_000): View => ({
   client: { intended: [1, 2, 3], accepted: 2, openOrders: 1, retries: 7, replayed: 4 } as never,
   chaos: { kills: 5, sigkills: 3 } as never,
   shop: { instances: [{ name: 'orders-1', state: 'ready' }] } as never,
-  progress: { orders: 2, open: 1, published: 2, charged: 2, ordersCharged: 2, providerCharges: 2 },
+  progress: { orders: 2, open: 1, published: 2, charged: 2, ordersCharged: 2, providerCharges: 2, tasksOpen: 0 },
   absorbed: { consumer: 8, provider: 9 },
 });
 

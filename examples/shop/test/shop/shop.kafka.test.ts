@@ -15,7 +15,11 @@ beforeAll(async () => {
     kafkaBrokers: inject('kafkaBrokers'),
     ...sessionFor({ ownKafka: inject('kafkaOwn') }),
     suffix,
-    env: { all: { LAME_DUCK_MS: '100' }, orders: { SWEEP_EVERY_MS: '200' }, provider: { SHOP_FAULTS: '1' } },
+    env: {
+      all: { LAME_DUCK_MS: '100' },
+      orders: { SWEEP_EVERY_MS: '200', EXPORT_STEP_MS: '20' },
+      provider: { SHOP_FAULTS: '1' },
+    },
   });
 });
 
@@ -122,6 +126,25 @@ describe('orders', () => {
     expect(await query('orders', orders, [])).toEqual([before]);
     const [lease] = await query<{ epoch: string }>('orders', 'select epoch::text from replaysafe.worker_lease', []);
     expect(Number(lease!.epoch)).toBeGreaterThan(0);
+  });
+
+  test('R-SHUT-HTTP-3: an operation that takes longer than a request may is answered with 202, once, and can be asked for', async () => {
+    const customerId = `c-${randomUUID()}`;
+    const ask = () =>
+      fetch(`${shop.orders[0]!.address}/exports`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'idempotency-key': `export-${customerId}` },
+        body: JSON.stringify({ customerId }),
+      });
+    const [first, again] = [await ask(), await ask()];
+    expect([first.status, again.status]).toEqual([202, 202]);
+    expect(again.headers.get('location')).toBe(first.headers.get('location'));
+    // On the other instance, too: it is a row, not something in memory.
+    const operation = `${shop.orders.at(-1)!.address}${first.headers.get('location')!}`;
+    await expect
+      .poll(async () => (await fetch(operation)).json(), { timeout: 10_000 })
+      .toMatchObject({ status: 'SUCCEEDED', result: { customerId, orders: 0, totalMinor: 0 } });
+    expect((await fetch(`${shop.orders[0]!.address}/operations/nonsense`)).status).toBe(404);
   });
 
   test('knows no other orders', async () => {
