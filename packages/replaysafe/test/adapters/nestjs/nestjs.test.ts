@@ -67,6 +67,25 @@ describe.each<Platform>(['express', 'fastify'])('ReplaysafeModule on %s', (platf
     expect(trail).toEqual(HOOK_ORDER);
   });
 
+  it('nest#9517: an open SSE stream is ended, the slow request is answered, and the hooks run', async () => {
+    const trail: string[] = [];
+    const { app, lifecycle, url, slowArrived, finishSlow, eventsOpen } = await startNest(platform, {
+      trail,
+      providers: [['a', hooksOf('a', trail)]],
+    });
+    const events = ask(`${url}/events`);
+    const slow = ask(`${url}/slow`);
+    await Promise.all([eventsOpen, slowArrived]);
+    const closing = app.close();
+    expect(await events).toMatchObject({ status: 200, body: 'data: hello\n\n' });
+    expect(trail).toEqual([]);
+    finishSlow();
+    expect((await slow).status).toBe(200);
+    await closing;
+    expect(trail).toEqual(['slow answered', ...HOOK_ORDER]);
+    expect(lifecycle.report?.exitCode).toBe(0);
+  });
+
   it('nest#9517: the hooks run although one response never ends', async () => {
     const trail: string[] = [];
     const { app, lifecycle, url, slowArrived } = await startNest(platform, {

@@ -20,6 +20,8 @@ export interface StartedNest {
   readonly trail: string[];
   /** Resolves when the slow request has reached the application. */
   readonly slowArrived: Promise<void>;
+  /** Resolves when `GET /events`, which never ends by itself, has sent its first event. */
+  readonly eventsOpen: Promise<void>;
   /** Lets the slow request end. */
   readonly finishSlow: () => void;
 }
@@ -97,6 +99,8 @@ async function listening(app: INestApplication, lifecycle: Lifecycle, trail: str
   let arrived = (): void => undefined;
   const released = new Promise<void>((resolve) => (finishSlow = resolve));
   const slowArrived = new Promise<void>((resolve) => (arrived = resolve));
+  let eventsOpened = (): void => undefined;
+  const eventsOpen = new Promise<void>((resolve) => (eventsOpened = resolve));
   const adapter = app.getHttpAdapter();
   adapter.get('/slow', (_request: unknown, response: FrameworkResponse) => {
     response.hijack?.();
@@ -106,13 +110,20 @@ async function listening(app: INestApplication, lifecycle: Lifecycle, trail: str
       (response.raw ?? response).end('slow');
     });
   });
+  adapter.get('/events', (_request: unknown, response: FrameworkResponse) => {
+    response.hijack?.();
+    const stream = response.raw ?? response;
+    stream.writeHead(200, { 'content-type': 'text/event-stream' });
+    stream.write('data: hello\n\n');
+    eventsOpened();
+  });
   adapter.get('/quick', (_request: unknown, response: FrameworkResponse) => {
     response.hijack?.();
     (response.raw ?? response).end('quick');
   });
   await app.listen(0, '127.0.0.1');
   const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-  return { app, lifecycle, url: `http://127.0.0.1:${port}`, trail, slowArrived, finishSlow };
+  return { app, lifecycle, url: `http://127.0.0.1:${port}`, trail, slowArrived, finishSlow, eventsOpen };
 }
 
 /** A GET whose headers can be looked at; no agent, so that nothing is kept between tests. */
