@@ -217,7 +217,8 @@ export async function closeListener(
   NetServer.prototype.close.call(server);
 }
 
-function turn(): Promise<void> {
+/** The loop has polled for input in between. */
+export function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });

@@ -10,6 +10,7 @@ import {
   isBusy,
   isUpgraded,
   trackConnections,
+  turn,
   type Connection,
   type HttpServer,
 } from './connections.js';
@@ -67,6 +68,7 @@ export interface HttpTraffic {
   readonly requests: number;
 }
 
+const POLL_TURNS = 3;
 /** How often the line is looked at: bytes that arrive raise no event of their own. */
 const LOOK_EVERY_MS = 25;
 /** For clients that never leave: so long before the deadline the listener begins to close; half of it is for answers. */
@@ -186,11 +188,17 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
     tellLongLived({ connections: connections.all(), streams: streams(), goodbyes: options.goodbyes, clock });
   };
 
+  /** Where the loop was blocked, what arrived meanwhile has not been read yet, and only the clock says that it was quiet. */
+  const holdsBehindPoll = async (condition: () => boolean): Promise<boolean> => {
+    for (let turns = 0; turns < POLL_TURNS; turns++) await turn();
+    return condition();
+  };
+
   const until = async (deadline: AbortSignal, condition: () => boolean): Promise<void> => {
     while (!deadline.aborted) {
       tell();
       sessions?.closeSilent(quietMs);
-      if (condition()) return;
+      if (condition() && (await holdsBehindPoll(condition))) return;
       await pause(clock, LOOK_EVERY_MS, deadline);
     }
   };
