@@ -5,6 +5,7 @@ import { silentLogger, type Logger } from '../ports/logger.js';
 import { systemRandom, type Random } from '../ports/random.js';
 import { Breaker } from './breaker.js';
 import { Bulkhead } from './bulkhead.js';
+import { CallerSignals } from './caller-signals.js';
 import { Deadlines } from './deadlines.js';
 import type { HttpClientOptions, ParsedClientOptions } from './http-client-options.js';
 import { RetryBudget } from './retry-budget.js';
@@ -22,6 +23,7 @@ export interface Core {
   readonly bulkhead: Bulkhead<RunningCall>;
   readonly budget: RetryBudget;
   readonly deadlines: Deadlines;
+  readonly callers: CallerSignals;
   /** Whether calls may no longer wait for anything. */
   stopping: boolean;
   /** Gives the slot of one try back, to whoever has waited longest for one. */
@@ -51,6 +53,7 @@ export function createCore(options: HttpClientOptions, settings: ParsedClientOpt
     bulkhead,
     budget: new RetryBudget(settings.retry.budget),
     deadlines: new Deadlines(clock),
+    callers: new CallerSignals(),
     pool: new Pool(settings.origin, {
       connections: settings.connections,
       // One request at a time on a connection: behind a pipelined one, a reset would leave the outcome of both unknown.

@@ -54,7 +54,7 @@ export class RunningCall implements Ending, ExchangeOwner {
     this.#endsAt = this.#startedAt + totalMs;
     this.at = Math.min(this.#endsAt, this.#startedAt + core.settings.timeouts.connectMs);
     core.deadlines.add(this);
-    caller?.addEventListener('abort', this.#onCallerAbort);
+    if (caller !== undefined) core.callers.listen(caller, this);
     this.#try();
   }
 
@@ -78,9 +78,9 @@ export class RunningCall implements Ending, ExchangeOwner {
     deadlines.add(this);
   }
 
-  readonly #onCallerAbort = (): void => {
+  onCallerAbort(): void {
     this.giveUp('aborted', this.#caller?.reason);
-  };
+  }
 
   /** Ends the call in this tick, whatever it waits for. */
   giveUp(why: GiveUp, reason: unknown): void {
@@ -278,10 +278,10 @@ export class RunningCall implements Ending, ExchangeOwner {
   }
 
   #finish(): void {
-    const { deadlines, bulkhead, breaker } = this.#core;
+    const { deadlines, bulkhead, breaker, callers } = this.#core;
     this.#done = true;
     deadlines.remove(this);
-    this.#caller?.removeEventListener('abort', this.#onCallerAbort);
+    if (this.#caller !== undefined) callers.forget(this.#caller, this);
     this.#backoff?.cancel();
     if (this.#queued === undefined) return;
     deadlines.remove(this.#queued);

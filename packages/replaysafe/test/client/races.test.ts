@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { afterEach, expect, test } from 'vitest';
 import { closeAll, failure, harness, listen, next, settledAtOnce, through } from './layers-harness.js';
 import { neverAnswer, resetAfterRequest, respond, respondAfter } from './raw-server.js';
@@ -126,4 +127,24 @@ test('stop waits for what runs, ends what waits, and leaves no timer', async () 
   expect((await call).status).toBe(201);
   await stopped;
   expect(clock.pendingTimers).toBe(0);
+});
+
+test('calls that share one signal put one listener on it, which all of them obey, and leave none', async () => {
+  const { client, server } = await harness([neverAnswer]);
+  const caller = new AbortController();
+  const listeners = () => getEventListeners(caller.signal, 'abort').length;
+  const calls = Array.from({ length: 40 }, () => failure(client.get('/x', { signal: caller.signal })));
+  await server.arrived(40);
+  expect(listeners()).toBe(1);
+  caller.abort();
+  expect(await settledAtOnce(Promise.all(calls))).toBe(true);
+  for (const call of calls) expect(await call).toMatchObject({ code: 'RS_CLIENT_ABORTED' });
+  expect(listeners()).toBe(0);
+});
+
+test('a signal that outlives its calls keeps nothing of them', async () => {
+  const { client } = await harness([respond(200)]);
+  const caller = new AbortController();
+  for (let n = 0; n < 3; n++) await client.get('/x', { signal: caller.signal });
+  expect(getEventListeners(caller.signal, 'abort')).toHaveLength(0);
 });
