@@ -40,6 +40,8 @@ export interface Budget {
   readonly totalMs: number;
   /** When the process leaves even if the stop itself is stuck. */
   readonly forcedExitMs: number;
+  /** When the watchdog kills a process whose event loop is blocked, so that not even the forced exit can happen. */
+  readonly watchdogMs: number;
 }
 
 /**
@@ -62,7 +64,8 @@ export function planBudget(options: BudgetOptions): Budget {
     usersEndMs,
     totalMs,
     // Later than the last phase, so that a stop that ends in time always ends by itself.
-    forcedExitMs: totalMs + Math.min(500, options.exitMarginMs / 2),
+    forcedExitMs: totalMs + Math.min(500, options.exitMarginMs / 4),
+    watchdogMs: totalMs + options.exitMarginMs / 2,
     endsMs: {
       http: lameDuckMs + httpDrainMs,
       work: workMs,
@@ -85,6 +88,7 @@ export function crashBudget(budget: Budget, options: BudgetOptions): Budget {
     usersEndMs: scaled(budget.usersEndMs),
     totalMs,
     forcedExitMs: totalMs + (budget.forcedExitMs - budget.totalMs),
+    watchdogMs: totalMs + (budget.watchdogMs - budget.totalMs),
     endsMs: {
       http: scaled(budget.endsMs.http),
       work: scaled(budget.endsMs.work),

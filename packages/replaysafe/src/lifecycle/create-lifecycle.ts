@@ -140,6 +140,13 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
     get report() {
       return report;
     },
+    get progress() {
+      if (!shutdown || stopReason === undefined) return undefined;
+      const { phases, steps } = shutdown;
+      const ended = new Set(steps.map((step) => step.name));
+      const waitingFor = [...registry.entries.keys()].filter((entry) => !ended.has(entry));
+      return { name, reason: stopReason, elapsedMs: shutdown.elapsedMs(), phases, steps, waitingFor };
+    },
     signals: signals.shared,
     signalsFor: (phase) => signals.of[phase],
 

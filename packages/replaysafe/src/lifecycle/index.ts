@@ -12,6 +12,7 @@ export {
   type HttpDrainReport,
   type PhaseReport,
   type ShutdownExitCode,
+  type ShutdownProgress,
   type ShutdownReport,
   type StepOutcome,
   type StepReport,

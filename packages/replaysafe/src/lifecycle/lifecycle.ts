@@ -7,7 +7,7 @@ import { type HttpServer } from './connections.js';
 import { type Goodbye, type LongLivedConnection } from './goodbyes.js';
 import { type ProbeAnswer, type ProbeKind, type ReadinessCheck } from './health.js';
 import { type HttpTraffic } from './http-drain.js';
-import { type ShutdownReport } from './report.js';
+import { type ShutdownProgress, type ShutdownReport } from './report.js';
 import { type LifecycleState } from './states.js';
 import { type UserPhase } from './stop-signals.js';
 import { type LeasedRunContext, type LeasedWorkerOptions, type WorkerJob, type WorkerOptions } from './worker-job.js';
@@ -55,6 +55,8 @@ export interface Lifecycle {
   readonly reason: string | undefined;
   /** Undefined until the stop is complete. */
   readonly report: ShutdownReport | undefined;
+  /** What has stopped so far, and what has not; undefined until the stop begins. */
+  readonly progress: ShutdownProgress | undefined;
 
   /** The service is ready: readiness may say 200, workers begin. Does nothing once the stop has begun. */
   started(): void;

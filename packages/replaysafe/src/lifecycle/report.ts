@@ -55,6 +55,18 @@ export interface ShutdownReport {
   readonly http: readonly HttpDrainReport[];
 }
 
+/** What is known of a stop that is under way. */
+export interface ShutdownProgress {
+  readonly name: string;
+  readonly reason: string;
+  /** Since the stop began. */
+  readonly elapsedMs: number;
+  readonly phases: readonly PhaseReport[];
+  readonly steps: readonly StepReport[];
+  /** Names of what has not stopped yet. */
+  readonly waitingFor: readonly string[];
+}
+
 /** The exit code after an uncaught error, whatever became of the stop. */
 export const crashExitCode = 1;
 

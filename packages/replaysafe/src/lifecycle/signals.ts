@@ -1,12 +1,33 @@
+import { writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
+import { onEvent } from '../events.js';
+import { boolean, callback, optional, parseOptions, text } from '../options.js';
 import { pause, type Timer } from '../ports/clock.js';
+import { reportText, type ReportLike } from './report-text.js';
 import { crashExitCode, type ShutdownReport } from './report.js';
+import { startWatchdog, type Watchdog } from './watchdog.js';
 import { type Lifecycle } from './lifecycle.js';
 
 export interface SignalOptions {
   /** Writes out what the logger still holds, e.g. `() => new Promise((done) => pino.flush(() => done()))`. Given 1 s. */
   readonly flushLogs?: () => Promise<void> | void;
+  /**
+   * Where the report of the stop is written as JSON, cut to 4,096 bytes: `/dev/termination-log` is what Kubernetes shows as
+   * the container's last message. Default: nowhere; it is logged in any case.
+   */
+  readonly reportFile?: string;
+  /**
+   * A thread that kills the process shortly before the orchestrator would, should its event loop be blocked in the stop,
+   * and writes the report first. Default true.
+   */
+  readonly watchdog?: boolean;
 }
+
+const SIGNAL_OPTIONS = {
+  flushLogs: optional(callback<() => Promise<void> | void>()),
+  reportFile: optional(text()),
+  watchdog: boolean(true),
+} as const;
 
 export interface InstalledSignals {
   /** Takes the handlers away again; a stop under way goes on, but does not end the process. */
@@ -16,6 +37,8 @@ export interface InstalledSignals {
 type StopSignal = 'SIGTERM' | 'SIGINT';
 
 const FLUSH_MS = 1_000;
+/** The exit status of a process that SIGKILL ended, as a shell and Kubernetes report it. */
+const KILLED = 137;
 
 /**
  * Ties the lifecycle to the process: SIGTERM and SIGINT begin the stop, and the process ends with the report's exit code
@@ -25,13 +48,15 @@ const FLUSH_MS = 1_000;
  *
  * Nothing else in the library ends the process (R-SHUT-HTTP-X1).
  */
-export function installSignals(lifecycle: Lifecycle, options: SignalOptions = {}): InstalledSignals {
+export function installSignals(lifecycle: Lifecycle, signalOptions?: SignalOptions): InstalledSignals {
+  const options = parseOptions('installSignals', SIGNAL_OPTIONS, signalOptions);
   const { logger, clock } = lifecycle;
   let signalled = false;
   let crashes = 0;
   let leaving = false;
   let installed = true;
   const forcedExits: Timer[] = [];
+  let watchdog: Watchdog | undefined;
 
   const exit = (code: number): void => {
     process.exit(code);
@@ -44,16 +69,48 @@ export function installSignals(lifecycle: Lifecycle, options: SignalOptions = {}
     exit(code);
   };
 
+  const reportProgress = (): void => {
+    const progress = lifecycle.progress;
+    if (progress) watchdog?.update(reportText({ ...progress, exitCode: KILLED }));
+  };
+  // Whoever began the stop, and for whatever reason: from then on the process has to be gone in time.
+  const subscriptions = [
+    onEvent('lifecycle.phase-started', () => {
+      if (!options.watchdog || !lifecycle.progress || !installed) return;
+      watchdog ??= startWatchdog({
+        killAfterMs: lifecycle.budget.watchdogMs,
+        reportFile: options.reportFile,
+        report: reportText({ ...lifecycle.progress, exitCode: KILLED }),
+      });
+      reportProgress();
+    }),
+    onEvent('lifecycle.phase-ended', reportProgress),
+    onEvent('lifecycle.resource-stopped', reportProgress),
+  ];
+
+  const writeReport = (report: ReportLike): void => {
+    if (options.reportFile === undefined) return;
+    try {
+      writeFileSync(options.reportFile, reportText(report));
+    } catch (error) {
+      logger.warn({ err: error, reportFile: options.reportFile }, 'the report could not be written');
+    }
+  };
+
   const stopThenExit = (reason: string, crash: boolean): void => {
     const forcedExitMs = lifecycle.budget.forcedExitMs;
     const timer = clock.setTimer(forcedExitMs, () => {
-      logger.error({ reason, forcedExitMs }, 'the stop did not end in time; leaving');
+      const waitingFor = lifecycle.progress?.waitingFor;
+      logger.error({ reason, forcedExitMs, waitingFor }, 'the stop did not end in time; leaving');
+      if (lifecycle.progress) writeReport({ ...lifecycle.progress, exitCode: 124 });
       exit(124);
     });
     forcedExits.push(timer);
-    void lifecycle
-      .stop(reason, { crash })
-      .then((report: ShutdownReport) => leave(crashes > 0 ? crashExitCode : report.exitCode));
+    void lifecycle.stop(reason, { crash }).then((report: ShutdownReport) => {
+      const exitCode = crashes > 0 ? crashExitCode : report.exitCode;
+      writeReport({ ...report, exitCode });
+      return leave(exitCode);
+    });
   };
 
   const forgetPrestop = lifecycle.onPrestop(() => {
@@ -98,6 +155,8 @@ export function installSignals(lifecycle: Lifecycle, options: SignalOptions = {}
     uninstall: () => {
       installed = false;
       forgetPrestop();
+      watchdog?.stop();
+      for (const subscription of subscriptions) subscription.unsubscribe();
       for (const timer of forcedExits) timer.cancel();
       for (const [event, handler] of Object.entries(handlers)) process.removeListener(event, handler);
     },
@@ -105,7 +164,7 @@ export function installSignals(lifecycle: Lifecycle, options: SignalOptions = {}
 }
 
 /** What was logged must be out before the process is gone: pipes may be written asynchronously. */
-async function flush(options: SignalOptions): Promise<void> {
+async function flush(options: { readonly flushLogs: SignalOptions['flushLogs'] | undefined }): Promise<void> {
   try {
     await options.flushLogs?.();
   } catch {

@@ -11,8 +11,10 @@ import { onEvent } from '../../src/events.js';
 export interface ServiceConfig {
   readonly budget?: Record<string, number>;
   /** Resource → what it does when it is told to stop. */
-  readonly faults?: Record<string, 'hang' | 'throw' | 'linger'>;
+  readonly faults?: Record<string, 'hang' | 'throw' | 'linger' | 'block'>;
   /** Do not say started(): the service is still coming up. */
+  readonly reportFile?: string;
+  readonly watchdog?: boolean;
   readonly neverStarted?: boolean;
   readonly workerRunMs?: number;
   readonly throwAtStop?: boolean;
@@ -47,7 +49,10 @@ const lifecycle = createLifecycle({
   ...config.budget,
   logger: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
 });
-installSignals(lifecycle);
+installSignals(lifecycle, {
+  ...(config.reportFile !== undefined && { reportFile: config.reportFile }),
+  ...(config.watchdog !== undefined && { watchdog: config.watchdog }),
+});
 
 const resource = (name: string, usedBy: string[] = []) => ({
   name,
@@ -56,6 +61,7 @@ const resource = (name: string, usedBy: string[] = []) => ({
     mark(`stopping ${name}`);
     const fault = config.faults?.[name];
     if (fault === 'throw') throw new Error(`${name} cannot stop`);
+    while (fault === 'block');
     if (fault === 'hang') await new Promise(() => undefined);
     if (fault === 'linger')
       await new Promise((resolve) => {
