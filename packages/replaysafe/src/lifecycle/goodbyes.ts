@@ -64,6 +64,7 @@ function targetOf(connection: LongLivedConnection): Duplex | ServerResponse | un
 interface Endable {
   write(...args: never[]): boolean;
   end(): unknown;
+  destroy(): unknown;
 }
 
 /**
@@ -71,7 +72,12 @@ interface Endable {
  * and goes on writing; that must not be the error "write after end", which nobody listens to.
  */
 export function endEventStream(response: Endable): void {
-  response.end();
+  try {
+    response.end();
+  } catch {
+    // What wraps `end` in the application has failed. Its client connects anew behind a cut as well.
+    response.destroy();
+  }
   const done = (args: readonly unknown[]): void => {
     const callback = args.at(-1);
     if (typeof callback === 'function') queueMicrotask(callback as () => void);

@@ -48,5 +48,7 @@ function tellWebSocket(connection: Connection, goodbyes: Goodbyes, clock: Clock)
   // Before the handshake is answered there is nobody who would understand a frame.
   if (socket.bytesWritten <= webSocket.writtenBefore || !socket.writable) return;
   webSocket.toldMs = clock.monotonicMs();
+  // The client may be gone, and it is we who write: an error that nobody listens to would end the process.
+  socket.on('error', () => undefined);
   socket.write(GOING_AWAY);
 }

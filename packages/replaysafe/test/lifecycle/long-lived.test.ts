@@ -108,6 +108,19 @@ describe.concurrent('long-lived connections in the drain', () => {
     expect(goodbyes).toBe(1);
   });
 
+  it('a stream of events whose end() throws stops nothing', async () => {
+    const { lifecycle, port } = await serve((request, response) => {
+      openEvents(request, response);
+      response.end = () => {
+        throw new Error('no end');
+      };
+    });
+    const events = await rawConnect(port);
+    events.send(get('/events'));
+    await events.sees('data: 1');
+    expect((await lifecycle.stop()).exitCode).toBe(0);
+  });
+
   it('a goodbye that throws stops nothing', async () => {
     const logged: string[] = [];
     const log = (_: object, message: string): void => void logged.push(message);
