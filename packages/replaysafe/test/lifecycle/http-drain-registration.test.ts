@@ -64,6 +64,8 @@ describe.concurrent('a server and the lifecycle', () => {
     const client = await rawConnect(port);
     client.send(get('/first'));
     await client.sees('served');
+    // The timer starts when the response is over on this side.
+    while (lifecycle.traffic()[0]?.requests !== 0) await new Promise((resolve) => setImmediate(resolve));
     const stopping = lifecycle.stop();
     const lameDuck = new Promise((resolve) => setTimeout(resolve, 200));
     await Promise.race([client.ended, lameDuck]);

@@ -3,7 +3,7 @@ import { createServer as createPlain, type IncomingMessage, type ServerResponse 
 import { connect as connectHttp2, createSecureServer } from 'node:http2';
 import { createServer } from 'node:https';
 import { once } from 'node:events';
-import { connect as connectTcp } from 'node:net';
+import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { type HttpServer, type Lifecycle, type LifecycleOptions } from '../../src/lifecycle/index.js';
@@ -83,6 +83,26 @@ describe('clients that never leave', () => {
     // Each ends where the listener is gone: refused, never in the middle.
     expect(await Promise.all(clients)).toEqual(clients.map(() => 'refused'));
     expect(report).toMatchObject({ exitCode: 0, http: [{ cut: 0, lateAfterFin: 0 }] });
+  });
+});
+
+describe('a TLS handshake', () => {
+  it('that has begun is waited for like a request that has arrived in part', async () => {
+    const server = servers.https();
+    const { lifecycle, port } = await serve(server, {});
+    const accepted = once(server, 'connection') as Promise<[Socket]>;
+    const client = connectTcp({ port, host: '127.0.0.1' });
+    client.write('\x16\x03\x01');
+    const [socket] = await accepted;
+    while (socket.bytesRead === 0) await new Promise((resolve) => setImmediate(resolve));
+    const idle = quickLifecycle({ quietMs: 200 });
+    idle.server(servers.https());
+    const stopping = lifecycle.stop();
+    // A drain with nothing to wait for, though it takes longer to call the line quiet.
+    await idle.stop();
+    expect(lifecycle.state).toBe('draining');
+    client.destroy();
+    expect(await stopping).toMatchObject({ exitCode: 0, http: [{ cut: 0 }] });
   });
 });
 
