@@ -57,8 +57,9 @@ describe.concurrent('a server and the lifecycle', () => {
   });
 
   it("node's keep-alive timer closes nothing in the drain: 5 s are shorter than many a lame duck", async () => {
-    const lifecycle = quickLifecycle({ lameDuckMs: 300 });
+    const lifecycle = quickLifecycle({ lameDuckMs: 1_400 });
     const server = createServer(serveAll);
+    // Node adds a second of its own.
     server.keepAliveTimeout = 50;
     const port = await serveOn(lifecycle, server);
     const client = await rawConnect(port);
@@ -67,7 +68,7 @@ describe.concurrent('a server and the lifecycle', () => {
     // The timer starts when the response is over on this side.
     while (lifecycle.traffic()[0]?.requests !== 0) await new Promise((resolve) => setImmediate(resolve));
     const stopping = lifecycle.stop();
-    const lameDuck = new Promise((resolve) => setTimeout(resolve, 200));
+    const lameDuck = new Promise((resolve) => setTimeout(resolve, 1_200));
     await Promise.race([client.ended, lameDuck]);
     client.send(get('/second'));
     expect(await client.ended).toBe('fin');
