@@ -93,15 +93,6 @@ test.each(['', 'with blank', 'ümlaut', 'x'.repeat(256), 'line\nbreak', 'a,b', '
   },
 );
 
-test('a provider that times out after it charged is asked again with the same key and its replay is reported', async () => {
-  const { server, client } = await setUp([hang, answer(201, { 'Idempotent-Replayed': 'true' })], {
-    timeouts: { headersMs: 50 },
-  });
-  const response = await client.post('/charges', { idempotencyKey: 'k' });
-  expect(response).toMatchObject({ status: 201, replayed: true, tries: 2 });
-  expect(new Set(server.arrivals.map(({ key }) => key))).toEqual(new Set(['k']));
-});
-
 const PROBLEM = { 'content-type': 'application/problem+json' };
 test.each([
   ['400', answer(400), 1],
@@ -159,26 +150,6 @@ test('nothing listens: nothing was executed, and it is tried again', async () =>
   unsubscribe();
   expect(failures).toEqual([1, 2]);
   await client.stop();
-});
-
-test('the total deadline ends the call, whatever the tries still allowed', async () => {
-  const { server, client } = await setUp([hang]);
-  await expect(client.post('/x', { idempotencyKey: 'k', timeoutMs: 80 })).rejects.toMatchObject({
-    code: 'RS_CLIENT_OUTCOME_UNKNOWN',
-  });
-  expect(server.arrivals).toHaveLength(1);
-});
-
-test('a body that drips for ever is cut by the total deadline', async () => {
-  const drip: Reaction = (response) => {
-    response.writeHead(200);
-    const timer = setInterval(() => response.write('.'), 5);
-    response.on('close', () => {
-      clearInterval(timer);
-    });
-  };
-  const { client } = await setUp([drip], { timeouts: { totalMs: 80 } });
-  await expect(client.get('/x')).rejects.toMatchObject({ code: 'RS_CLIENT_TIMEOUT' });
 });
 
 test('the stop ends a back-off in the same tick, while a running try may finish', async () => {

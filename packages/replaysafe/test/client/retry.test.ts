@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { closeAll, failure, harness, listen, next, settledAtOnce, through } from './layers-harness.js';
-import { neverAnswer, resetAfterRequest, respond, respondAfter, type RawReaction } from './raw-server.js';
+import { drip, neverAnswer, resetAfterRequest, respond, respondAfter, type RawReaction } from './raw-server.js';
 
 afterEach(closeAll);
 
@@ -34,6 +34,36 @@ test('R-RES-TO: no answer in time is asked for again with the same key, to the m
   }
   expect(await ended).toMatchObject({ code: 'RS_CLIENT_OUTCOME_UNKNOWN', idempotencyKey: 'charge-1' });
   expect(server.arrivals.map(({ key }) => key)).toEqual(['charge-1', 'charge-1', 'charge-1']);
+});
+
+test('a provider that times out after it charged is asked again with the same key, and its replay is reported', async () => {
+  const { client, clock, server } = await harness([neverAnswer, respond(201, { 'Idempotent-Replayed': 'true' })]);
+  const call = client.post('/charges', KEYED);
+  await server.arrived(1);
+  await clock.advance(5_000);
+  expect(await through(call, clock)).toMatchObject({ status: 201, replayed: true, tries: 2 });
+  expect(new Set(server.arrivals.map(({ key }) => key)).size).toBe(1);
+});
+
+test('R-RES-TO: the total deadline ends the call, whatever the tries still allowed', async () => {
+  const { client, clock, server } = await harness([neverAnswer]);
+  const ended = failure(client.post('/charges', { ...KEYED, timeoutMs: 4_000 }));
+  await server.arrived(1);
+  await clock.advance(3_999);
+  expect(await settledAtOnce(ended)).toBe(false);
+  await clock.advance(1);
+  expect(await settledAtOnce(ended)).toBe(true);
+  expect(await ended).toMatchObject({ code: 'RS_CLIENT_OUTCOME_UNKNOWN' });
+  expect(server.arrivals).toHaveLength(1);
+});
+
+test('R-RES-TO: a body that drips for ever is cut by the deadline of the call, and its connection with it', async () => {
+  const { client, clock, server } = await harness([drip, respond(200)], { connections: 1 });
+  const ended = failure(client.get('/report', { timeoutMs: 1_000 }));
+  await server.arrived(1);
+  expect(await through(ended, clock)).toMatchObject({ code: 'RS_CLIENT_TIMEOUT' });
+  expect((await client.get('/report')).status).toBe(200);
+  expect(server.connections).toBe(2);
 });
 
 test('a read that got no answer is a timeout, with retry false after one arrival', async () => {

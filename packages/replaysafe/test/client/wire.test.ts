@@ -2,7 +2,6 @@ import { afterEach, expect, test } from 'vitest';
 import { createHttpClient, isOutcomeUnknown, type HttpClient, type HttpClientOptions } from '../../src/client/index.js';
 import {
   closeAfterRequest,
-  drip,
   rawServer,
   resetAfterRequest,
   resetDuringAnswer,
@@ -86,13 +85,6 @@ test('a large body that is cut half-way is sent again from its beginning', async
   const { server, client } = await setUp([resetDuringRequest, respond(201)]);
   expect((await client.post('/files', { idempotencyKey: 'k', body: LARGE })).status).toBe(201);
   expect(server.arrivals[1]!.body.equals(LARGE)).toBe(true);
-});
-
-test('R-RES-TO: a body that drips is cut by the deadline of the call, and the connection with it', async () => {
-  const { server, client } = await setUp([drip, respond(200)], { connections: 1 });
-  await expect(client.get('/report', { timeoutMs: 60 })).rejects.toMatchObject({ code: 'RS_CLIENT_TIMEOUT' });
-  expect((await client.get('/report')).status).toBe(200);
-  expect(server.connections).toBe(2);
 });
 
 test('POST replayed on a stale keep-alive socket: one arrival, whatever the pool would like to repeat', async () => {
