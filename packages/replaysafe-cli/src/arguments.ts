@@ -1,24 +1,37 @@
 import { parseArgs } from 'node:util';
-import type { Command } from './command.js';
+import { UsageError, type Command, type CommandOption, type DatabaseCommand, type FileCommand } from './command.js';
 
-export interface Arguments {
-  readonly command: Command;
+export type Arguments = DatabaseArguments | FileArguments;
+
+export interface DatabaseArguments {
+  readonly command: DatabaseCommand;
   readonly databaseUrl: string;
   readonly schema: string;
   readonly json: boolean;
 }
 
-/** Wrong usage: answered with the usage and exit code 2. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError';
+export interface FileArguments {
+  readonly command: FileCommand;
+  readonly files: readonly string[];
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  readonly json: boolean;
 }
 
-const OPTIONS = {
-  'database-url': { type: 'string' },
-  schema: { type: 'string', default: 'replaysafe' },
-  json: { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
-} as const;
+type Options = Readonly<Record<string, CommandOption & { readonly short?: string }>>;
+type Values = Readonly<Record<string, string | boolean | undefined>>;
+
+const DATABASE_OPTIONS: Options = {
+  'database-url': {
+    type: 'string',
+    value: '<url>',
+    summary: 'where PostgreSQL is; default: the environment variable DATABASE_URL',
+  },
+  schema: { type: 'string', value: '<name>', summary: 'the schema of the tables; default: replaysafe' },
+};
+const COMMON_OPTIONS: Options = {
+  json: { type: 'boolean', summary: 'print one JSON object' },
+  help: { type: 'boolean', short: 'h', summary: 'print this' },
+};
 
 /**
  * Reads the command line; `undefined` where help was asked for.
@@ -29,43 +42,90 @@ export function readArguments(
   environment: Readonly<Record<string, string | undefined>>,
   commands: readonly Command[],
 ): Arguments | undefined {
-  const { values, positionals } = parse(argv);
-  if (values.help) return undefined;
-  const typed = positionals.join(' ');
-  const command = commands.find(({ name }) => name === typed);
-  if (command === undefined) {
-    throw new UsageError(typed === '' ? 'no command was given' : `there is no command "${typed}"`);
+  const { values, positionals } = parse(argv, commands);
+  if (values['help'] === true) return undefined;
+  const command = commandOf(positionals, commands);
+  refuseForeign(command, values);
+  const json = values['json'] === true;
+  if (command.needs === 'files') {
+    return { command, files: positionals.slice(command.name.split(' ').length), options: values, json };
   }
-  const databaseUrl = values['database-url'] ?? environment['DATABASE_URL'];
+  const databaseUrl = text(values['database-url']) ?? environment['DATABASE_URL'];
   if (databaseUrl === undefined || databaseUrl === '') {
     throw new UsageError('needs --database-url or DATABASE_URL');
   }
   if (!URL.canParse(databaseUrl)) throw new UsageError('the database URL is no URL');
-  return { command, databaseUrl, schema: values.schema, json: values.json };
+  return { command, databaseUrl, schema: text(values['schema']) ?? 'replaysafe', json };
 }
 
-function parse(argv: readonly string[]) {
+/** The command that is typed: a command of files may be followed by them, any other stands alone. */
+function commandOf(positionals: readonly string[], commands: readonly Command[]): Command {
+  const typed = positionals.join(' ');
+  const command = commands.find(({ name, needs }) =>
+    needs === 'files' ? `${typed} `.startsWith(`${name} `) : typed === name,
+  );
+  if (command !== undefined) return command;
+  throw new UsageError(typed === '' ? 'no command was given' : `there is no command "${typed}"`);
+}
+
+function refuseForeign(command: Command, values: Values): void {
+  const own = { ...COMMON_OPTIONS, ...optionsOf(command) };
+  const foreign = Object.keys(values).find((name) => !Object.hasOwn(own, name));
+  if (foreign !== undefined) throw new UsageError(`${command.name} has no option --${foreign}`);
+}
+
+function optionsOf(command: Command): Options {
+  return command.needs === 'files' ? command.options : DATABASE_OPTIONS;
+}
+
+function allOptions(commands: readonly Command[]): Options {
+  return Object.assign({}, DATABASE_OPTIONS, ...commands.map(optionsOf), COMMON_OPTIONS) as Options;
+}
+
+function parse(argv: readonly string[], commands: readonly Command[]) {
+  const options = Object.fromEntries(
+    Object.entries(allOptions(commands)).map(([name, { type, short }]) => [name, { type, ...(short && { short }) }]),
+  );
   try {
-    return parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true, strict: true });
+    return parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
 }
 
+function text(value: string | boolean | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
 export function usage(commands: readonly Command[]): string {
-  const width = Math.max(...commands.map(({ name }) => name.length));
+  const typed = (command: Command): string =>
+    command.needs === 'files' ? `${command.name} ${command.operands}` : command.name;
+  const files = commands.filter((command) => command.needs === 'files');
   return [
     'Usage: replaysafe <command> [options]',
     '',
     'Commands:',
-    ...commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
+    ...columns(commands.map((command) => [typed(command), command.summary])),
     '',
     'Options:',
-    '  --database-url <url>  where PostgreSQL is; default: the environment variable DATABASE_URL',
-    '  --schema <name>       the schema of the tables; default: replaysafe',
-    '  --json                print one JSON object',
-    '  -h, --help            print this',
+    ...columns(optionRows(COMMON_OPTIONS)),
     '',
-    'Exit codes: 0 done, 1 failed (status: migrations are pending), 2 wrong usage.',
+    'Options of commands that need a database:',
+    ...columns(optionRows(DATABASE_OPTIONS)),
+    ...files.flatMap(({ name, options }) => ['', `Options of ${name}:`, ...columns(optionRows(options))]),
+    '',
+    'Exit codes: 0 done, 1 failed (status: migrations are pending; check: a rule is broken), 2 wrong usage or unreadable files.',
   ].join('\n');
+}
+
+function optionRows(options: Options): [string, string][] {
+  return Object.entries(options).map(([name, { short, value, summary }]) => [
+    `${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`,
+    summary,
+  ]);
+}
+
+function columns(rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env node
+import { text } from 'node:stream/consumers';
 import { run } from './run.js';
 
 process.exitCode = await run(process.argv.slice(2), process.env, {
-  out: (text) => {
-    console.log(text);
+  out: (line) => {
+    console.log(line);
   },
-  err: (text) => {
-    console.error(text);
+  err: (line) => {
+    console.error(line);
   },
+  input: () => text(process.stdin),
 });

@@ -130,5 +130,5 @@ test('help is no error', async () => {
   const help = await replaysafe(['--help'], null);
   expect(help).toMatchObject({ code: 0, err: '' });
   expect(help.out).toContain('migrate');
-  expect(help.out).toContain('1 failed (status: migrations are pending)');
+  expect(help.out).toContain('1 failed (status: migrations are pending; check: a rule is broken)');
 });

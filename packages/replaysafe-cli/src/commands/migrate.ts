@@ -1,7 +1,8 @@
 import { migrate } from 'replaysafe/migrate';
-import type { Command } from '../command.js';
+import type { DatabaseCommand } from '../command.js';
 
-export const migrateCommand: Command = {
+export const migrateCommand: DatabaseCommand = {
+  needs: 'database',
   name: 'migrate',
   summary: 'apply the migrations that the database does not have',
   run: async ({ sql, schema }) => {

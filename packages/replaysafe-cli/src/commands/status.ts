@@ -1,8 +1,9 @@
 import { migrationStatus, type MigrationStatus } from 'replaysafe/migrate';
 import { createOutbox, type OutboxStatus } from 'replaysafe/outbox';
-import type { Command, CommandContext } from '../command.js';
+import type { DatabaseCommand, DatabaseContext } from '../command.js';
 
-export const statusCommand: Command = {
+export const statusCommand: DatabaseCommand = {
+  needs: 'database',
   name: 'status',
   summary: 'show which migrations are applied (exit code 1 where some are pending), and what the outbox holds',
   run: async (context) => {
@@ -17,7 +18,7 @@ export const statusCommand: Command = {
 };
 
 async function outboxStatus(
-  { sql, schema }: CommandContext,
+  { sql, schema }: DatabaseContext,
   migrations: MigrationStatus,
 ): Promise<OutboxStatus | null> {
   const hasTable = migrations.applied.some(({ name }) => name === '020-outbox-event');

@@ -3,6 +3,7 @@ export { type EndablePool, type Lifecycle, type ServerOptions, type StopOptions 
 export { type LifecycleOptions } from './lifecycle-options.js';
 export { installSignals, type InstalledSignals, type SignalOptions } from './signals.js';
 export { type Budget } from './budget.js';
+export { budgetOf, type PlannedBudget } from './budget-of.js';
 export { type HttpServer } from './connections.js';
 export { type CheckOutcome, type ProbeAnswer, type ProbeKind, type ReadinessCheck } from './health.js';
 export { type ConnectionClose, type HttpTraffic, type LateRequests } from './http-drain.js';
