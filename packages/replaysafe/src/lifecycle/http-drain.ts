@@ -73,6 +73,8 @@ const POLL_TURNS = 3;
 const LOOK_EVERY_MS = 25;
 /** For clients that never leave: so long before the deadline the listener begins to close; half of it is for answers. */
 const LAST_ANSWERS_MS = 2_000;
+/** The share of what is left behind the deadline, less the farewell, in which late answers still go out. */
+const LAST_WORDS_SHARE = 0.8;
 const LAST_ANSWERS_SHARE = 0.4;
 const REQUEST_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 
@@ -203,6 +205,18 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
     }
   };
 
+  const inFlight = (): number =>
+    [...connections.all()].reduce((sum, connection) => sum + connection.open.size, streams().length);
+
+  /**
+   * Handlers have been told by now that their time is over. Those that listen answer, perhaps with a 503 and everything
+   * rolled back, and an answer is better than a connection that breaks.
+   */
+  const lastWords = async ({ settleMs }: StepContext): Promise<void> => {
+    const untilMs = clock.monotonicMs() + Math.max(0, settleMs - lingerMs) * LAST_WORDS_SHARE;
+    while (inFlight() > 0 && clock.monotonicMs() < untilMs) await pause(clock, LOOK_EVERY_MS);
+  };
+
   const force = (): void => {
     for (const connection of connections.all()) {
       if (!isBusy(connection)) continue;
@@ -250,11 +264,10 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
     begin,
     report,
     traffic: () => {
-      const open = [...connections.all()];
       return {
         server: name,
-        connections: open.length + (sessions?.count() ?? 0),
-        requests: open.reduce((sum, connection) => sum + connection.open.size, streams().length),
+        connections: [...connections.all()].length + (sessions?.count() ?? 0),
+        requests: inFlight(),
       };
     },
     serves: (socket) => connections.has(socket),
@@ -269,6 +282,8 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
       if (isQuiet()) await closeListener(server, connections, () => remainingMs() > lastAnswersMs);
       else await closeBehindNewcomers(context);
       await until(deadline, isQuiet);
+      const unanswered = deadline.aborted && inFlight() > 0;
+      if (unanswered) await lastWords(context);
       force();
       for (const connection of connections.all()) leave(connection, { onLateBytes });
       await Promise.all([...farewells, sessions?.leave(lingerMs)]);
@@ -279,7 +294,7 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
       // All sockets are gone: now it only stops the timer that Node runs for the server's request time-outs.
       server.close();
       emit('lifecycle.http-drained', report());
-      return { forced: counts.cut > 0 };
+      return { forced: unanswered || counts.cut > 0 };
     },
   };
 }

@@ -7,6 +7,8 @@ export interface StepContext {
   readonly deadline: AbortSignal;
   /** Milliseconds until the deadline aborts. */
   readonly remainingMs: () => number;
+  /** What is left to the step once its deadline has aborted, in milliseconds. */
+  readonly settleMs: number;
 }
 
 /** What a step may say about itself; without it, a step that ended after its deadline counts as forced. */
@@ -55,6 +57,7 @@ export async function runStep(clock: Clock, step: Step): Promise<StepReport> {
 
   const context: StepContext = {
     deadline: controller.signal,
+    settleMs,
     remainingMs: () => Math.max(0, startedAtMs + abortAfterMs - clock.monotonicMs()),
   };
   const { outcome, error } = await Promise.race([attempt(step, context), abandoned]);

@@ -48,7 +48,9 @@ export function createStopSignals(clock: Clock, budget: Budget): StopSignalSourc
     stop: (inTime) => {
       const endsMs = { ...inTime.endsMs, shared: inTime.usersEndMs };
       for (const phase of ['http', 'work', 'consumers', 'shared'] as const) {
-        const afterMs = endsMs[phase] - settleTime(endsMs[phase]) + BEHIND_THE_STEP_MS;
+        // The drain's step begins behind the lame duck, and so does the time that it divides.
+        const beginsMs = phase === 'http' ? inTime.lameDuckMs : 0;
+        const afterMs = endsMs[phase] - settleTime(endsMs[phase] - beginsMs) + BEHIND_THE_STEP_MS;
         timers.push(
           clock.setTimer(
             afterMs,

@@ -9,8 +9,11 @@ export interface PublishAnswer {
   readonly durationMs: number;
 }
 
-/** How long a publisher may take to answer once its deadline has passed; then what it has not said is unknown. */
-const LAST_WORD_MS = 500;
+/**
+ * How long a publisher may take to answer once its deadline has passed; then what it has not said is unknown. A step of the
+ * stop is left half a second behind its deadline, in which the claims have to be given back as well.
+ */
+const LAST_WORD_MS = 200;
 
 /** Publishes one batch; never rejects and always ends, whatever the publisher does. */
 export async function publishBatch(

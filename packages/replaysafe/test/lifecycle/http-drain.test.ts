@@ -6,6 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { createLifecycle, type LifecycleOptions } from '../../src/lifecycle/index.js';
 import { createFakeClock, waitForEvent } from '../../src/testing/index.js';
 import { get, rawConnect } from './raw-client.js';
+import { latch, quickLifecycle, serveOn } from './serving.js';
 
 const timeout = 20_000;
 
@@ -208,12 +209,31 @@ describe.concurrent('the drain of an HTTP server', { timeout }, () => {
     client.send(get('/never'));
     await arrived;
     const stopping = lifecycle.stop();
-    await clock.advance(1_500);
+    await clock.advance(1_900);
     expect(await stopping).toMatchObject({
       exitCode: 124,
       http: [{ cut: 1 }],
       steps: [{ name: 'http', outcome: 'forced' }],
     });
+  });
+
+  it('sends what a handler answers when its own deadline has come, and says that it was forced', async () => {
+    const lifecycle = quickLifecycle({ httpDrainMs: 400, lingerMs: 20 });
+    const began = latch();
+    const server = createServer((_, response) => {
+      began.open();
+      lifecycle.signalsFor('http').deadline.addEventListener('abort', () => {
+        response.writeHead(503).end('rolled back');
+      });
+    });
+    const port = await serveOn(lifecycle, server);
+    const client = await rawConnect(port);
+    client.send(get('/'));
+    await began.opened;
+    const report = await lifecycle.stop();
+    expect(report).toMatchObject({ exitCode: 124, http: [{ cut: 0 }], steps: [{ name: 'http', outcome: 'forced' }] });
+    expect(client.received()).toContain('503');
+    expect(client.received()).toContain('rolled back');
   });
 
   it('closes a server that never listened, and one that was closed before', async () => {

@@ -90,7 +90,7 @@ describe.concurrent('the drain of an HTTP/2 server', () => {
     session.request({ ':path': '/never' }).on('error', ignore);
     await arrived.opened;
     const stopping = lifecycle.stop();
-    await clock.advance(1_500);
+    await clock.advance(1_900);
     expect(await stopping).toMatchObject({ exitCode: 124, http: [{ cut: 1 }] });
   });
 
