@@ -18,8 +18,17 @@ export function createService(name: string): Service {
     env.text('INSTANCE', name),
     env.oneOf('LOG_LEVEL', ['debug', 'info', 'warn', 'error'], 'info'),
   );
-  const lifecycle = createLifecycle({ name, logger, lameDuckMs: env.whole('LAME_DUCK_MS', 2_000) });
-  installSignals(lifecycle);
+  const lifecycle = createLifecycle({
+    name,
+    logger,
+    // What the manifest gives, told by the manifest itself, so that the two cannot disagree unseen.
+    graceMs: env.whole('GRACE_MS', 60_000),
+    preStopMs: env.whole('PRE_STOP_MS', 0),
+    propagationDelayMs: env.whole('PROPAGATION_DELAY_MS', 0),
+    lameDuckMs: env.whole('LAME_DUCK_MS', 2_000),
+  });
+  const reportFile = env.optional('TERMINATION_LOG');
+  installSignals(lifecycle, reportFile === undefined ? {} : { reportFile });
   if (env.optional('ENDS_WITH_PARENT') === '1') {
     onParentGone(() => {
       logger.info({}, 'the process that started this one is gone');
