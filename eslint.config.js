@@ -103,6 +103,7 @@ export default tseslint.config(
       'examples/**',
       'bench/**',
       '**/test/programs/**',
+      '**/test/drain/main.ts',
       'packages/test-services/**',
     ],
     rules: { 'no-console': 'off' },

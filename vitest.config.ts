@@ -5,7 +5,7 @@ const tests = (kind: string) => [
   `examples/*/test/**/*${kind}.test.ts`,
   `test/**/*${kind}.test.ts`,
 ];
-const everyService = ['.db', '.kafka', '.crash', '.pack'].flatMap(tests);
+const everyService = ['.db', '.kafka', '.crash', '.drain', '.pack'].flatMap(tests);
 
 /**
  * One project for each kind of test, told by the file's name: `x.test.ts` needs nothing but Node, `x.db.test.ts` a
@@ -43,6 +43,7 @@ export default defineConfig({
           hookTimeout: 120_000,
         },
       },
+      { test: { name: 'drain', include: tests('.drain'), testTimeout: 60_000 } },
       { test: { name: 'pack', include: tests('.pack'), testTimeout: 240_000, hookTimeout: 240_000 } },
     ],
   },

@@ -27,3 +27,4 @@ export {
   type TestDatabase,
 } from './postgres.js';
 export { type Verdict } from './proxy-flow.js';
+export { type Count, drainRun, type DrainRun, type DrainRunOptions, type Outcome, total } from './drain/index.js';
