@@ -29,7 +29,8 @@ export function check(texts: readonly InputText[], budget?: BudgetFile): Report 
   const workloads = readWorkloads(objects);
   const verdicts = new Verdicts();
   const scalers = objects.filter(isScaler);
-  for (const workload of workloads) judgeWorkload(workload, scalers, budget, verdicts);
+  const names = new Set(workloads.map(({ kind, name }) => `${kind}/${name}`));
+  for (const workload of workloads) judgeWorkload(workload, names, scalers, budget, verdicts);
   for (const object of objects.filter((each) => !each.has('kind'))) {
     verdicts.about('(no kind)').cannotTell(object.place, 'what this is: it has no kind, so it is no Kubernetes object');
   }
@@ -56,6 +57,7 @@ function nothingIn(texts: readonly InputText[], read: readonly Documents[]): Unr
 
 function judgeWorkload(
   workload: Workload,
+  workloads: ReadonlySet<string>,
   scalers: readonly Field[],
   file: BudgetFile | undefined,
   verdicts: Verdicts,
@@ -70,7 +72,14 @@ function judgeWorkload(
   judgeRollout(workload, scalers, judge);
   judgeEntrypoint(workload, judge);
   if (known !== undefined && !workload.isJob) judgeBudget(known, workload, grace, judge);
-  if (workload.isPatch) {
+  if (workload.podsOf !== undefined) {
+    if (!workloads.has(workload.podsOf)) {
+      judge.cannotTell(
+        workload.place,
+        `anything about its pods: they stand in ${workload.podsOf}, which is in no file`,
+      );
+    }
+  } else if (workload.isPatch) {
     judge.cannotTell(
       workload.place,
       'what is not in this file: it looks like a patch; check the output of `kustomize build`',

@@ -80,7 +80,9 @@ function readVariables(env: Field | undefined): Map<string, Variable> {
     const name = entry.get('name')?.text;
     if (name === undefined) continue;
     const value = entry.get('value');
-    variables.set(name, { place: value?.place ?? entry.place, value: value?.text });
+    // Neither a value nor a source is an empty text.
+    const written = value?.text ?? (entry.has('valueFrom') ? undefined : '');
+    variables.set(name, { place: value?.place ?? entry.place, value: written });
   }
   return variables;
 }

@@ -3,6 +3,8 @@ import type { Place } from './finding.js';
 import { normalPath, readHandler } from './probe.js';
 import { commandTime } from './shell.js';
 
+/** For how many seconds balancers may still send new connections, by the standard. */
+export const STANDARD_WAIT = 10;
 /** The pre-stop endpoint of `lifecycle.prestop`. */
 const DRAIN_PATH = '/-/prestop';
 

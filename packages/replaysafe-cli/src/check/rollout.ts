@@ -1,5 +1,5 @@
 import type { Field } from './field.js';
-import type { Workload } from './workload.js';
+import { mayShareNamespace, type Workload } from './workload.js';
 
 /** How many pods an update may add and take away, as Kubernetes rounds it. */
 export interface RolloutNumbers {
@@ -35,20 +35,30 @@ export interface Replicas {
   readonly isWritten: boolean;
 }
 
+/** Kubernetes' own autoscaler, and KEDA's, which makes one in the cluster. */
+const SCALERS: Readonly<
+  Record<string, { readonly least: string; readonly most: string; readonly mostByDefault?: number }>
+> = {
+  HorizontalPodAutoscaler: { least: 'minReplicas', most: 'maxReplicas' },
+  ScaledObject: { least: 'minReplicaCount', most: 'maxReplicaCount', mostByDefault: 100 },
+};
+
 export function isScaler(object: Field): boolean {
-  return object.get('kind')?.text === 'HorizontalPodAutoscaler';
+  return Object.hasOwn(SCALERS, object.get('kind')?.text ?? '');
 }
 
 /** How many pods there are: of the autoscaler where one is among the files, else as written, else one. */
 export function readReplicas({ kind, name, object }: Workload, scalers: readonly Field[]): Replicas {
   const scaler = scalers.find(
     (each) =>
-      each.at('spec', 'scaleTargetRef', 'kind')?.text === kind &&
-      each.at('spec', 'scaleTargetRef', 'name')?.text === name,
+      (each.at('spec', 'scaleTargetRef', 'kind')?.text ?? 'Deployment') === kind &&
+      each.at('spec', 'scaleTargetRef', 'name')?.text === name &&
+      mayShareNamespace(each, object),
   );
-  if (scaler !== undefined) {
-    const least = scaler.at('spec', 'minReplicas')?.whole ?? 1;
-    const most = scaler.at('spec', 'maxReplicas')?.whole ?? least;
+  const names = SCALERS[scaler?.get('kind')?.text ?? 'none'];
+  if (scaler !== undefined && names !== undefined) {
+    const least = Math.max(1, scaler.at('spec', names.least)?.whole ?? 1);
+    const most = scaler.at('spec', names.most)?.whole ?? names.mostByDefault ?? least;
     return { least, most, source: `${least} to ${most} replicas of the autoscaler`, isWritten: true };
   }
   const written = object.at('spec', 'replicas')?.whole;

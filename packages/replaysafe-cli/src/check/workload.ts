@@ -3,18 +3,18 @@ import type { Field } from './field.js';
 import type { Place } from './finding.js';
 
 /** Where each kind keeps its pod template. */
-const TEMPLATE_PATHS: Readonly<Record<string, readonly string[]>> = {
-  Deployment: ['spec', 'template'],
-  StatefulSet: ['spec', 'template'],
-  DaemonSet: ['spec', 'template'],
-  ReplicaSet: ['spec', 'template'],
-  ReplicationController: ['spec', 'template'],
-  Rollout: ['spec', 'template'],
-  DeploymentConfig: ['spec', 'template'],
-  Job: ['spec', 'template'],
-  CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
-  Pod: [],
-};
+const TEMPLATE_PATHS = new Map<string, readonly string[]>([
+  ['Deployment', ['spec', 'template']],
+  ['StatefulSet', ['spec', 'template']],
+  ['DaemonSet', ['spec', 'template']],
+  ['ReplicaSet', ['spec', 'template']],
+  ['ReplicationController', ['spec', 'template']],
+  ['Rollout', ['spec', 'template']],
+  ['DeploymentConfig', ['spec', 'template']],
+  ['Job', ['spec', 'template']],
+  ['CronJob', ['spec', 'jobTemplate', 'spec', 'template']],
+  ['Pod', []],
+]);
 
 export interface Workload {
   readonly kind: string;
@@ -31,13 +31,17 @@ export interface Workload {
   readonly isJob: boolean;
   /** Part of an object that is whole only after `kustomize build`: what is absent here may stand elsewhere. */
   readonly isPatch: boolean;
+  /** Where its pods stand, if not in it: `workloadRef` of Argo's Rollout. */
+  readonly podsOf: string | undefined;
+  /** The Rollout of Argo that takes its pods from this. */
+  readonly rolledOutBy: string | undefined;
   /** Whether it has ports, but only such as are asked by scrapers and probes. */
   readonly hasOnlySidePorts: boolean;
 }
 
 /** A Service as far as it tells who serves. */
 interface Route {
-  readonly namespace: string | undefined;
+  readonly service: Field;
   readonly selector: ReadonlyMap<string, string>;
   readonly targets: readonly string[];
 }
@@ -45,20 +49,46 @@ interface Route {
 /** All workloads among the objects, judged together with the Services beside them. */
 export function readWorkloads(objects: readonly Field[]): Workload[] {
   const routes = objects.flatMap(readRoute);
+  const rollouts = objects.filter((object) => kindOf(object) === 'Rollout');
   return objects.flatMap((object) => {
-    const path = TEMPLATE_PATHS[kindOf(object)];
-    if (path === undefined || isHook(object)) return [];
-    return [readWorkload(object, path, routes)];
+    const path = TEMPLATE_PATHS.get(kindOf(object));
+    if (path === undefined || isHook(object) || isMade(object, objects)) return [];
+    return [readWorkload(object, path, routes, rollouts)];
   });
 }
 
-/** Kinds that are not known and hold containers all the same: a custom resource that makes pods. */
+/** Kinds that are not known and hold pods all the same: a custom resource that makes them. */
 export function foreignPods(objects: readonly Field[]): Field[] {
   return objects.filter(
-    (object) =>
-      !Object.hasOwn(TEMPLATE_PATHS, kindOf(object)) &&
-      object.at('spec', 'template', 'spec', 'containers') !== undefined,
+    (object) => !TEMPLATE_PATHS.has(kindOf(object)) && holdsPod(object.get('spec'), DEEPEST_TEMPLATE),
   );
+}
+
+const DEEPEST_TEMPLATE = 6;
+
+function holdsPod(field: Field | undefined, depth: number): boolean {
+  if (field === undefined || depth === 0) return false;
+  if (field.at('spec', 'containers')?.items.some((container) => container.has('image')) === true) return true;
+  return field.keys.some((key) => holdsPod(field.get(key), depth - 1));
+}
+
+/** What a controller has made says nothing that its owner does not say, and old revisions say what is no longer true. */
+function isMade(object: Field, objects: readonly Field[]): boolean {
+  const owners = object.at('metadata', 'ownerReferences')?.items ?? [];
+  return owners.some((owner) =>
+    objects.some(
+      (other) =>
+        kindOf(other) === owner.get('kind')?.text &&
+        other.at('metadata', 'name')?.text === owner.get('name')?.text &&
+        mayShareNamespace(other, object),
+    ),
+  );
+}
+
+/** An object that names no namespace may be put into any. */
+export function mayShareNamespace(one: Field, other: Field): boolean {
+  const [first, second] = [one, other].map((each) => each.at('metadata', 'namespace')?.text);
+  return first === undefined || second === undefined || first === second;
 }
 
 export function kindOf(object: Field): string {
@@ -68,7 +98,12 @@ export function kindOf(object: Field): string {
   return kind === 'Rollout' && !isArgos ? '' : kind;
 }
 
-function readWorkload(object: Field, path: readonly string[], routes: readonly Route[]): Workload {
+function readWorkload(
+  object: Field,
+  path: readonly string[],
+  routes: readonly Route[],
+  rollouts: readonly Field[],
+): Workload {
   const kind = kindOf(object);
   const template = path.length === 0 ? object : object.at(...path);
   const pod = template?.get('spec');
@@ -79,11 +114,14 @@ function readWorkload(object: Field, path: readonly string[], routes: readonly R
       .filter(({ isNativeSidecar }) => isNativeSidecar),
   ];
   const isJob = kind === 'Job' || kind === 'CronJob';
+  const name = object.at('metadata', 'name')?.text ?? '(no name)';
+  const podsOf = podsElsewhere(object);
+  const rollout = rollouts.find((each) => podsElsewhere(each) === `${kind}/${name}` && mayShareNamespace(each, object));
   const declared = containers.filter(({ ports }) => ports.some((port) => !isSidePort(port)));
   const routed = routes.filter((route) => selects(route, object, template)).flatMap(({ targets }) => targets);
   return {
     kind,
-    name: object.at('metadata', 'name')?.text ?? '(no name)',
+    name,
     place: (object.get('kind') ?? object).place,
     podPlace: (pod ?? object.get('kind') ?? object).place,
     object,
@@ -92,11 +130,18 @@ function readWorkload(object: Field, path: readonly string[], routes: readonly R
     serving: isJob ? [] : servingOf(containers, declared, routed),
     isJob,
     isPatch: !containers.some(({ hasImage, isNativeSidecar }) => hasImage && !isNativeSidecar),
+    podsOf,
+    rolledOutBy: rollout?.at('metadata', 'name')?.text,
     hasOnlySidePorts: declared.length === 0 && containers.some(({ ports }) => ports.length > 0),
   };
 }
 
-/** A port in a manifest is information only: where a Service sends traffic to a pod without any, somebody serves it. */
+function podsElsewhere(object: Field): string | undefined {
+  const reference = kindOf(object) === 'Rollout' ? object.at('spec', 'workloadRef') : undefined;
+  return reference && `${reference.get('kind')?.text ?? ''}/${reference.get('name')?.text ?? ''}`;
+}
+
+/** Those that a Service means, else all with ports. A port in a manifest is information only: where a Service sends traffic to a pod without any, somebody serves it. */
 function servingOf(
   containers: readonly Container[],
   declared: readonly Container[],
@@ -106,8 +151,10 @@ function servingOf(
   const meant = main.filter(({ ports }) =>
     ports.some(({ name, number }) => routed.includes(name) || routed.includes(number)),
   );
+  const meantToServe = meant.filter(({ ports }) => ports.some((port) => !isSidePort(port)));
+  if (meantToServe.length > 0) return meantToServe;
   if (declared.length > 0) return declared.filter(({ isNativeSidecar }) => !isNativeSidecar);
-  if (meant.length > 0) return meant.filter(({ ports }) => ports.some((port) => !isSidePort(port)));
+  if (meant.length > 0) return [];
   const hasPorts = main.some(({ ports }) => ports.length > 0);
   return routed.length > 0 && !hasPorts ? main.slice(0, 1) : [];
 }
@@ -119,16 +166,15 @@ function readRoute(object: Field): Route[] {
   const ports = object.at('spec', 'ports')?.items ?? [];
   return [
     {
-      namespace: object.at('metadata', 'namespace')?.text,
+      service: object,
       selector: new Map(selector.keys.map((key) => [key, selector.get(key)?.text ?? ''])),
       targets: ports.map((port) => (port.get('targetPort') ?? port.get('port'))?.text ?? ''),
     },
   ];
 }
 
-function selects({ namespace, selector }: Route, object: Field, template: Field | undefined): boolean {
-  const own = object.at('metadata', 'namespace')?.text;
-  if (namespace !== undefined && own !== undefined && namespace !== own) return false;
+function selects({ service, selector }: Route, object: Field, template: Field | undefined): boolean {
+  if (!mayShareNamespace(service, object)) return false;
   const labels = template?.at('metadata', 'labels');
   return labels !== undefined && [...selector].every(([key, value]) => labels.get(key)?.text === value);
 }

@@ -40,10 +40,38 @@ test('R-SHUT-OBS-1: a hook of unknown time is said to be so', () => {
   expect(messages(script, { preStopMs: 10_000 })).toContain('whether the preStop hook takes the 10000 ms');
 });
 
+const ENDPOINT = ['sleep:\n                seconds: 10', 'httpGet: { path: /-/prestop, port: http }'] as const;
+
 test('R-SHUT-OBS-1: with the pre-stop endpoint the stop begins at the hook', () => {
-  const hook = good(['sleep:\n                seconds: 10', 'httpGet: { path: /-/prestop, port: http }']);
-  expect(verdicts(hook, {})).toEqual([]);
-  expect(verdicts(hook, { preStopMs: 10_000 })).toEqual(['hint R-SHUT-OBS-1 :29']);
+  const delay = { propagationDelayMs: 10_000 };
+  expect(verdicts(good(ENDPOINT), delay)).toEqual([]);
+  expect(verdicts(good(ENDPOINT), { ...delay, preStopMs: 10_000 })).toEqual(['hint R-SHUT-OBS-1 :29']);
+});
+
+test('R-SHUT-HTTP-2: the pre-stop endpoint blocks for the longer of lameDuckMs and propagationDelayMs', () => {
+  expect(verdicts(good(ENDPOINT), {})).toEqual(['error R-SHUT-HTTP-2 :29']);
+  expect(messages(good(ENDPOINT), {})).toContain('the hook blocks for 2000 ms');
+  expect(messages(good(ENDPOINT), { propagationDelayMs: 5_000 })).toContain('the hook blocks for 5000 ms');
+  expect(verdicts(good(ENDPOINT), { lameDuckMs: 10_000 })).toEqual([]);
+  expect(verdicts(good(ENDPOINT, env(['PROPAGATION_DELAY_MS', '3000'])))).toEqual(['error R-SHUT-HTTP-2 :31']);
+  expect(verdicts(good(ENDPOINT, env(['PROPAGATION_DELAY_MS', '10000'])))).toEqual([]);
+  expect(verdicts(good(ENDPOINT, env(['LOG_LEVEL', 'info'])))).toEqual([]);
+});
+
+test('R-SHUT-OBS-1: the delay of balancers is the lame duck where it is longer, and has to fit', () => {
+  const budget = { preStopMs: 10_000, propagationDelayMs: 11_000 };
+  expect(verdicts(good(), budget)).toEqual([]);
+  expect(verdicts(good(), { ...budget, lameDuckMs: 11_000 })).toEqual([]);
+  expect(verdicts(good(), { ...budget, propagationDelayMs: 11_001 })).toEqual(['error R-SHUT-OBS-1 :1']);
+  const known = messages(good(env(['PRE_STOP_MS', '10000'], ['PROPAGATION_DELAY_MS', '30000'])));
+  expect(known).toContain('propagationDelayMs 30000 (longer than the lame duck 2000) + HTTP 25000 = 55000');
+});
+
+test('R-SHUT-K8S-X2: what HTTP needs begins with the delay of balancers', () => {
+  const short = good(['Seconds: 60', 'Seconds: 50']);
+  const budget = { graceMs: 60_000, preStopMs: 10_000, producersMs: 0 };
+  expect(verdicts(short, budget)).not.toContain('error R-SHUT-K8S-X2 :13');
+  expect(verdicts(short, { ...budget, propagationDelayMs: 16_000 })).toContain('error R-SHUT-K8S-X2 :13');
 });
 
 test('R-SHUT-OBS-1: phases that do not fit are shown with the arithmetic', () => {
@@ -63,12 +91,15 @@ test('plain environment variables say the budget, too, and go before the file', 
   expect(verdicts(good(env(['PRE_STOP_MS', '10000'])), { preStopMs: 1 })).toEqual([]);
 });
 
-test('a variable from elsewhere, or of no number, is said not to be known', () => {
-  const elsewhere = good([
-    '          ports:',
-    '          env: [{ name: GRACE_MS, valueFrom: { fieldRef: {} } }]\n          ports:',
-  ]);
+test('a variable from elsewhere, or of no time, is said not to be known', () => {
+  const variables = (list: string): string => good(['          ports:', `          env: [${list}]\n          ports:`]);
+  const elsewhere = variables('{ name: GRACE_MS, valueFrom: { fieldRef: {} } }');
   expect(verdicts(elsewhere)).toEqual([]);
   expect(messages(elsewhere)).toContain('what GRACE_MS is');
-  expect(messages(good(env(['GRACE_MS', 'a minute'])))).toContain('what GRACE_MS means');
+  for (const written of ['a minute', '', ' ', '-1', '1.5', '1e12', '0']) {
+    const text = variables(`{ name: WORK_MS, value: "${written}" }`);
+    expect(verdicts(text)).toEqual([]);
+    expect(messages(text)).toContain(`what WORK_MS means: createLifecycle takes no "${written}"`);
+  }
+  expect(messages(variables('{ name: PRE_STOP_MS }'))).toContain('takes no ""');
 });

@@ -10,7 +10,7 @@ export interface PlannedBudget extends Budget {
   readonly preStopMs: number;
   /** From the end of the lame duck to the last answer. Default 25 s. */
   readonly httpDrainMs: number;
-  /** How long a pre-stop call blocks, where the options have it. Default 0. */
+  /** How long balancers may still send requests; `lameDuckMs` is at least that long. Default 0. */
   readonly propagationDelayMs: number;
 }
 
@@ -22,12 +22,11 @@ export interface PlannedBudget extends Budget {
  */
 export function budgetOf(options: LifecycleOptions = {}): PlannedBudget {
   const parsed = parseOptions('createLifecycle', LIFECYCLE_OPTIONS, options);
-  const delay = (parsed as Readonly<Record<string, unknown>>)['propagationDelayMs'];
   return {
     ...planBudget(parsed),
     graceMs: parsed.graceMs,
     preStopMs: parsed.preStopMs,
     httpDrainMs: parsed.httpDrainMs,
-    propagationDelayMs: typeof delay === 'number' ? delay : 0,
+    propagationDelayMs: parsed.propagationDelayMs,
   };
 }

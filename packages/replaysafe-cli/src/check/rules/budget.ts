@@ -2,7 +2,7 @@ import type { LifecycleOptions } from 'replaysafe/lifecycle';
 import type { Variable } from '../container.js';
 import { startOf, type Judge, type Place } from '../finding.js';
 import { STANDARD_GRACE, type GracePeriod } from '../grace-period.js';
-import { hookSeconds, type Hook } from '../hook.js';
+import { hookSeconds, STANDARD_WAIT, type Hook } from '../hook.js';
 import { plan, type BudgetFile } from '../service-budget.js';
 import type { Workload } from '../workload.js';
 
@@ -18,7 +18,7 @@ const TIMES = [
   'producersMs',
   'poolReserveMs',
   'exitMarginMs',
-] as const satisfies readonly (keyof LifecycleOptions | 'propagationDelayMs')[];
+] as const satisfies readonly (keyof LifecycleOptions)[];
 
 export interface KnownBudget {
   readonly options: LifecycleOptions;
@@ -29,6 +29,8 @@ export interface KnownBudget {
   /** All of the stop that must fit the grace period, hook included; absent where it does not fit itself. */
   readonly planMs: number | undefined;
   readonly httpMs: number | undefined;
+  /** How long the pre-stop endpoint blocks. */
+  readonly lameDuckMs: number | undefined;
 }
 
 /** What is known of the service's budget: from a file, and from plain environment variables, which go before it. */
@@ -47,6 +49,8 @@ export function knownBudget(workload: Workload, file: BudgetFile | undefined, ju
     isWhole: given !== undefined,
     planMs: planned.fits && (given !== undefined || places.has('graceMs')) ? planned.budget.graceMs : undefined,
     httpMs: planned.fits && (given !== undefined || places.has('httpDrainMs')) ? planned.budget.endsMs.http : undefined,
+    lameDuckMs:
+      planned.fits && (given !== undefined || places.has('propagationDelayMs')) ? planned.budget.lameDuckMs : undefined,
   };
 }
 
@@ -87,7 +91,14 @@ export function judgeBudget(known: KnownBudget, workload: Workload, grace: Grace
   if (!planned.fits) judge.error('R-SHUT-OBS-1', placeOf('graceMs'), planned.arithmetic);
 }
 
-function judgeHook({ options, isWhole }: KnownBudget, hook: Hook, judge: Judge): void {
+function judgeHook({ options, isWhole, lameDuckMs }: KnownBudget, hook: Hook, judge: Judge): void {
+  if (hook.kind === 'drain' && hook.isOurs && lameDuckMs !== undefined && lameDuckMs < STANDARD_WAIT * 1_000) {
+    judge.error(
+      'R-SHUT-HTTP-2',
+      hook.place,
+      `the hook blocks for ${lameDuckMs} ms, and balancers may send new connections for ${STANDARD_WAIT} s; set propagationDelayMs to ${STANDARD_WAIT * 1_000}`,
+    );
+  }
   if (options.preStopMs === undefined && !isWhole) return;
   const planned = options.preStopMs ?? 0;
   if (hook.kind === 'drain') {
@@ -136,11 +147,20 @@ function readVariable(
     judge.cannotTell(place, `what ${name} is: its value comes from elsewhere`);
     return;
   }
-  const number = Number(value) * (inSeconds ? 1_000 : 1);
-  if (!Number.isSafeInteger(number) || number < (option === 'graceMs' ? 1 : 0) || number > 2_147_483_647) {
-    judge.cannotTell(place, `what ${name} means: it is no whole number`);
+  const number = value.trim() === '' ? Number.NaN : Number(value) * (inSeconds ? 1_000 : 1);
+  if (!isTaken(option, number)) {
+    judge.cannotTell(place, `what ${name} means: createLifecycle takes no "${value}"`);
     return;
   }
   options[option] = number;
   places.set(option, place);
+}
+
+function isTaken(option: string, value: number): boolean {
+  try {
+    plan({ [option]: value });
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,9 +1,9 @@
 import type { Container } from '../container.js';
 import type { Judge } from '../finding.js';
 import type { GracePeriod } from '../grace-period.js';
+import { STANDARD_WAIT } from '../hook.js';
 import type { Workload } from '../workload.js';
 
-const STANDARD_WAIT = 10;
 /** Above this, the default budget of the lifecycle (41 s) no longer fits 60 s beside the hook. */
 const LONGEST_USUAL_WAIT = 19;
 const WRITE = 'write lifecycle.preStop.sleep.seconds: 10 (before Kubernetes 1.30: exec.command ["sleep", "10"])';

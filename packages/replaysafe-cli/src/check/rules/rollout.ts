@@ -18,7 +18,8 @@ const WRITE = 'write maxSurge: 1 and maxUnavailable: 0';
 export function judgeRollout(workload: Workload, scalers: readonly Field[], judge: Judge): void {
   switch (workload.kind) {
     case 'Deployment':
-      judgeStrategy(workload, scalers, judge);
+      // Argo's Rollout makes the pods, in its own way, and scales the Deployment to none.
+      if (workload.rolledOutBy === undefined) judgeStrategy(workload, scalers, judge);
       break;
     case 'Rollout': {
       const canary = workload.object.at('spec', 'strategy', 'canary');
@@ -128,6 +129,10 @@ function isLiteral(surge: Amount, unavailable: Amount): boolean {
   return 'count' in surge && 'count' in unavailable;
 }
 
+function isZero(amount: Amount | undefined): boolean {
+  return amount !== undefined && ('count' in amount ? amount.count : amount.percent) === 0;
+}
+
 function takes(pods: number): string {
   return pods === 1 ? 'a pod' : `${pods} pods`;
 }
@@ -140,7 +145,7 @@ function judgeDaemonSet(workload: Workload, judge: Judge): void {
   const update = workload.object.at('spec', 'updateStrategy');
   if (update?.get('type')?.text === 'OnDelete') return;
   const unavailable = update?.at('rollingUpdate', 'maxUnavailable');
-  if (unavailable !== undefined && /^0%?$/.test(unavailable.text ?? '')) return;
+  if (unavailable !== undefined && isZero(readAmount(unavailable))) return;
   const place = (unavailable ?? update ?? workload.object.get('kind') ?? workload.object).place;
   judge.hint(
     CODE,
