@@ -57,7 +57,7 @@ export function readReplicas({ kind, name, object }: Workload, scalers: readonly
   );
   const names = SCALERS[scaler?.get('kind')?.text ?? 'none'];
   if (scaler !== undefined && names !== undefined) {
-    const least = Math.max(1, scaler.at('spec', names.least)?.whole ?? 1);
+    const least = scaler.at('spec', names.least)?.whole ?? 1;
     const most = scaler.at('spec', names.most)?.whole ?? names.mostByDefault ?? least;
     return { least, most, source: `${least} to ${most} replicas of the autoscaler`, isWritten: true };
   }

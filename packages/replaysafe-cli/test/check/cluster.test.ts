@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changed, good, GOOD, messages, report, STRATEGY, verdicts } from './manifests.js';
+import { changed, good, GOOD, messages, PRE_STOP, report, STRATEGY, verdicts, WORKER } from './manifests.js';
 
 /** What stands together in a cluster, and what `kubectl get -o yaml` prints of it. */
 const scaler = (kind: string, most: string, namespace = ''): string =>
@@ -123,4 +123,46 @@ test('names that every object of JavaScript has are names like others', () => {
       verdicts(good(['          ports:', `          env: [{ name: ${word}, value: x }]\n          ports:`])),
     ).toEqual([]);
   }
+});
+
+test('R-SHUT-K8S-3: an autoscaler makes more pods, and so a larger surge', () => {
+  const pods = good([STRATEGY, '  strategy: { rollingUpdate: { maxSurge: 25%, maxUnavailable: 0 } }\n']);
+  expect(messages(pods + scaler('HorizontalPodAutoscaler', 'minReplicas: 2, maxReplicas: 50'))).toContain(
+    'adds up to 13 pods at once, not 1 (2 to 50 replicas of the autoscaler)',
+  );
+});
+
+test('R-SHUT-K8S-3: a worker that is away for a moment is a hint', () => {
+  const worker = (strategy: string): string =>
+    changed(WORKER, ['spec:\n  template:', `spec:\n  ${strategy}\n  template:`]);
+  expect(verdicts(worker('strategy: { rollingUpdate: { maxUnavailable: 1 } }'))).toEqual(['hint R-SHUT-K8S-3 :6']);
+  expect(verdicts(worker('strategy: { type: Recreate }'))).toEqual(['hint R-SHUT-K8S-3 :6']);
+});
+
+test('R-SHUT-K8S-X2: a written grace period of 30 s is too short for HTTP even without a hook', () => {
+  const short = good(['Seconds: 60', 'Seconds: 30'], [PRE_STOP, '']);
+  expect(verdicts(short)).toContain('error R-SHUT-K8S-X2 :13');
+  const budget = { graceMs: 30_000, httpDrainMs: 10_000, workMs: 12_000, consumersMs: 12_000 };
+  expect(verdicts(short, budget)).not.toContain('error R-SHUT-K8S-X2 :13');
+  expect(verdicts(good(['Seconds: 60', 'Seconds: 31'], [PRE_STOP, '']))).not.toContain('error R-SHUT-K8S-X2 :13');
+});
+
+test('a patch is not blamed for what stands in its base', () => {
+  const patch = (spec: string): string => `kind: Deployment\nmetadata: { name: orders }\nspec: ${spec}\n`;
+  const container = patch('{ template: { spec: { containers: [{ name: a, ports: [{ containerPort: 1 }] }] } } }');
+  expect(verdicts(container)).toEqual([]);
+  expect(verdicts(container, { preStopMs: 10_000 })).toEqual([]);
+  expect(verdicts(patch('{ strategy: { type: Recreate } }'))).toEqual(['error R-SHUT-K8S-3 :3']);
+});
+
+test('init containers are over before anything stops', () => {
+  const init =
+    '{ name: m, image: a:1, command: [sh, -c, "a; b"], ports: [{ containerPort: 1 }], env: [{ name: GRACE_MS, value: "90000" }] }';
+  expect(verdicts(good(['      containers:\n', `      initContainers: [${init}]\n      containers:\n`]))).toEqual([]);
+});
+
+test('what a job plans is not judged', () => {
+  const env = '          env: [{ name: GRACE_MS, value: "90000" }]\n';
+  expect(verdicts(`${changed(WORKER, ['kind: Deployment', 'kind: Job'])}${env}`)).toEqual([]);
+  expect(verdicts(`${WORKER}${env}`)).toEqual(['error R-SHUT-2 :8', 'error R-SHUT-2 :12']);
 });

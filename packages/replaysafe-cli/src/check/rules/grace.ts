@@ -43,7 +43,6 @@ export function judgeTimeLeft(workload: Workload, grace: GracePeriod, httpMs: nu
     const left = grace.seconds - wait;
     const isShort = grace.isWritten && grace.seconds <= DEFAULT_GRACE && httpMs === undefined;
     if (left >= needed && !isShort) continue;
-    if (!grace.isWritten && wait === 0) continue;
     const sum = wait > 0 ? `${grace.seconds} s less ${wait} s of preStop are ${left} s` : `${grace.seconds} s`;
     judge.error(
       'R-SHUT-K8S-X2',
