@@ -9,6 +9,7 @@ const LEVELS = { error: 'error', hint: 'note' } as const;
 
 /** The report as SARIF 2.1.0, which code reviews show beside the lines. */
 export function reportSarif(report: Report, folder: string): Readonly<Record<string, unknown>> {
+  const seen = new Map<string, number>();
   const notification = (level: string) => (item: { readonly place: Place; readonly message: string }) => ({
     level,
     message: { text: item.message },
@@ -42,24 +43,25 @@ export function reportSarif(report: Report, folder: string): Readonly<Record<str
             ],
           },
         ],
-        results: report.findings.map((finding) => result(finding, folder)),
+        results: report.findings.map((finding) => result(finding, seen, folder)),
       },
     ],
   };
 }
 
-function result(
-  { code, severity, place, subject, message }: Finding,
-  folder: string,
-): Readonly<Record<string, unknown>> {
+function result(finding: Finding, seen: Map<string, number>, folder: string): Readonly<Record<string, unknown>> {
+  const { code, severity, place, subject, message } = finding;
+  const kind = `${code} ${place.file} ${subject}`;
+  const nth = (seen.get(kind) ?? 0) + 1;
+  seen.set(kind, nth);
   return {
     ruleId: code,
     ruleIndex: RULE_CODES.indexOf(code),
     level: LEVELS[severity],
     message: { text: `${subject}: ${message}` },
     locations: [location(place, folder)],
-    // The same finding on another line is no new one.
-    partialFingerprints: { 'replaysafe/v1': `${code} ${place.file} ${subject}` },
+    // The same finding on another line is no new one; a second of its kind on the same container is.
+    partialFingerprints: { 'replaysafe/v1': nth === 1 ? kind : `${kind} ${nth}` },
   };
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { run } from '../../src/run.js';
-import { good, GOOD, PRE_STOP } from './manifests.js';
+import { good, GOOD, PRE_STOP, PROBES } from './manifests.js';
 
 const BAD = good([PRE_STOP, ''], ['/health/live', '/livez']);
 let folder: string;
@@ -124,6 +124,18 @@ test('--sarif is a log of SARIF 2.1.0', async () => {
     expect(locations[0]!.physicalLocation.artifactLocation.uri).toMatch(/^file:\/\/.*\/my%20manifests\/a\.yaml$/);
   }
   expect(first!.results[0]!.locations[0]!.physicalLocation.region).toEqual({ startLine: 15, startColumn: 11 });
+});
+
+test('--sarif: every finding has a fingerprint of its own, which does not move with the lines', async () => {
+  const fingerprints = async (text: string): Promise<string[]> =>
+    [...(await replaysafe(['check', '--sarif', '-'], text)).out.matchAll(/"replaysafe\/v1":"([^"]*)"/g)].map(
+      ([, id]) => id!,
+    );
+  const bare = good([PROBES, '']);
+  const found = await fingerprints(bare);
+  expect(found).toHaveLength(2);
+  expect(new Set(found).size).toBe(2);
+  expect(await fingerprints(`# moved\n${bare}`)).toEqual(found);
 });
 
 test('--sarif names files below the folder by their relative path, as reviews do', async () => {
