@@ -5,10 +5,10 @@ const tests = (kind: string) => [
   `examples/*/test/**/*${kind}.test.ts`,
   `test/**/*${kind}.test.ts`,
 ];
-const everyService = ['.db', '.kafka', '.crash', '.drain', '.pack'].flatMap(tests);
+const everyService = ['.process', '.db', '.kafka', '.crash', '.drain', '.pack'].flatMap(tests);
 
 /**
- * One project for each kind of test, told by the file's name: `x.test.ts` needs nothing but Node, `x.db.test.ts` a
+ * One project for each kind of test, told by the file's name: `x.test.ts` needs nothing but Node, `x.process.test.ts` starts processes of its own, `x.db.test.ts` a
  * PostgreSQL, `x.kafka.test.ts` PostgreSQL and Kafka, `x.crash.test.ts` both and real child processes that are killed.
  */
 export default defineConfig({
@@ -17,6 +17,8 @@ export default defineConfig({
     maxWorkers: 2,
     projects: [
       { test: { name: 'unit', include: tests(''), exclude: everyService, testTimeout: 5_000 } },
+      // A process of its own for each test: most of its time is the start of it.
+      { test: { name: 'process', include: tests('.process'), testTimeout: 60_000 } },
       {
         test: {
           name: 'db',

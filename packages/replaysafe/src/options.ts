@@ -29,6 +29,12 @@ export function parseOptions<Table extends OptionTable>(
   table: Table,
   given: object | undefined,
 ): ParsedOptions<Table> {
+  if (
+    given !== undefined &&
+    (typeof (given as unknown) !== 'object' || (given as unknown) === null || Array.isArray(given))
+  ) {
+    throw new ReplaysafeError('RS_OPTION_INVALID', { detail: `${door}: the options must be an object` });
+  }
   const input = (given ?? {}) as Readonly<Record<string, unknown>>;
   for (const name of Object.keys(input)) {
     if (!Object.hasOwn(table, name)) throw unknownOption(door, name, Object.keys(table));

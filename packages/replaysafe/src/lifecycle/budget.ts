@@ -42,6 +42,8 @@ export interface Budget {
   readonly forcedExitMs: number;
   /** When the watchdog kills a process whose event loop is blocked, so that not even the forced exit can happen. */
   readonly watchdogMs: number;
+  /** The forced exit after an uncaught error, counted from that error. */
+  readonly crashExitMs: number;
 }
 
 /**
@@ -66,6 +68,7 @@ export function planBudget(options: BudgetOptions): Budget {
     // Later than the last phase, so that a stop that ends in time always ends by itself.
     forcedExitMs: totalMs + Math.min(500, options.exitMarginMs / 4),
     watchdogMs: totalMs + options.exitMarginMs / 2,
+    crashExitMs: Math.min(options.crashMs, totalMs) + Math.min(500, options.exitMarginMs / 4),
     endsMs: {
       http: lameDuckMs + httpDrainMs,
       work: workMs,
@@ -89,6 +92,7 @@ export function crashBudget(budget: Budget, options: BudgetOptions): Budget {
     totalMs,
     forcedExitMs: totalMs + (budget.forcedExitMs - budget.totalMs),
     watchdogMs: totalMs + (budget.watchdogMs - budget.totalMs),
+    crashExitMs: budget.crashExitMs,
     endsMs: {
       http: scaled(budget.endsMs.http),
       work: scaled(budget.endsMs.work),

@@ -119,7 +119,12 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
   };
 
   const stop = (reason = 'stop() was called', { crash = false }: StopOptions = {}): Promise<ShutdownReport> => {
-    // Noted also when the stop runs already: a process that crashed meanwhile must not report success.
+    // Noted also when the stop runs already: a process that crashed meanwhile must not report success, nor take its time.
+    if (crash && !crashed && shutdown && !report) {
+      const short = crashBudget(budget, parsed);
+      shutdown.hurry(short);
+      signals.stop(short);
+    }
     crashed ||= crash;
     stopReason ??= reason;
     stopped ??= runStop(reason);

@@ -22,6 +22,7 @@ import { closeShare } from './close-share.js';
 import { type Goodbyes } from './goodbyes.js';
 import { tellLongLived } from './long-lived.js';
 import { holdNewcomers } from './newcomers.js';
+import { lastWords, requestsAtDeadline } from './last-words.js';
 import { accountFor } from './pipelining.js';
 import { type HttpDrainReport } from './report.js';
 import { type StepContext, type StepResult } from './step.js';
@@ -73,8 +74,6 @@ const POLL_TURNS = 3;
 const LOOK_EVERY_MS = 25;
 /** For clients that never leave: so long before the deadline the listener begins to close; half of it is for answers. */
 const LAST_ANSWERS_MS = 2_000;
-/** The share of what is left behind the deadline, less the farewell, in which late answers still go out. */
-const LAST_WORDS_SHARE = 0.8;
 const LAST_ANSWERS_SHARE = 0.4;
 const REQUEST_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 
@@ -208,15 +207,6 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
   const inFlight = (): number =>
     [...connections.all()].reduce((sum, connection) => sum + connection.open.size, streams().length);
 
-  /**
-   * Handlers have been told by now that their time is over. Those that listen answer, perhaps with a 503 and everything
-   * rolled back, and an answer is better than a connection that breaks.
-   */
-  const lastWords = async ({ settleMs }: StepContext): Promise<void> => {
-    const untilMs = clock.monotonicMs() + Math.max(0, settleMs - lingerMs) * LAST_WORDS_SHARE;
-    while (inFlight() > 0 && clock.monotonicMs() < untilMs) await pause(clock, LOOK_EVERY_MS);
-  };
-
   const force = (): void => {
     for (const connection of connections.all()) {
       if (!isBusy(connection)) continue;
@@ -274,6 +264,7 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
     finish: async (context) => {
       const { deadline, remainingMs } = context;
       begin();
+      const overran = requestsAtDeadline(deadline, inFlight);
       share.end();
       for (const connection of connections.all()) markLast(connection);
       const admitLate = options.lateRequests === 'refuse' ? refuseLate() : undefined;
@@ -282,8 +273,7 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
       if (isQuiet()) await closeListener(server, connections, () => remainingMs() > lastAnswersMs);
       else await closeBehindNewcomers(context);
       await until(deadline, isQuiet);
-      const unanswered = deadline.aborted && inFlight() > 0;
-      if (unanswered) await lastWords(context);
+      if (deadline.aborted) await lastWords({ clock, inFlight, lastsMs: context.settleMs - lingerMs });
       force();
       for (const connection of connections.all()) leave(connection, { onLateBytes });
       await Promise.all([...farewells, sessions?.leave(lingerMs)]);
@@ -294,7 +284,7 @@ export function createHttpDrain(options: HttpDrainOptions): HttpDrain {
       // All sockets are gone: now it only stops the timer that Node runs for the server's request time-outs.
       server.close();
       emit('lifecycle.http-drained', report());
-      return { forced: unanswered || counts.cut > 0 };
+      return { forced: overran() || counts.cut > 0 };
     },
   };
 }

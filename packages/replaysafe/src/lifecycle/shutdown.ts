@@ -4,7 +4,7 @@ import { type Logger } from '../ports/logger.js';
 import { type Budget } from './budget.js';
 import { STAGES, stageOf, type Phase } from './phases.js';
 import { overran, type PhaseReport, type StepReport } from './report.js';
-import { runStep, type StepContext, type StepResult } from './step.js';
+import { runStep, type RunningStep, type StepContext, type StepResult } from './step.js';
 import { followersOf, usersOf, type Ordered } from './stop-order.js';
 
 /** A registered resource as the stop sees it. */
@@ -25,6 +25,8 @@ export interface ShutdownOptions {
 export interface Shutdown {
   /** Runs all phases; never rejects. */
   run(): Promise<void>;
+  /** Goes on by another budget, counted from now: what runs has less time, what follows as well. */
+  hurry(budget: Budget): void;
   /** Takes care of an entry registered during the stop: at once, unless the turn of its phase is still to come. */
   join(entry: Entry): void;
   readonly phases: readonly PhaseReport[];
@@ -36,18 +38,22 @@ export interface Shutdown {
 const FOLLOWER_MS = 2_000;
 
 export function createShutdown(options: ShutdownOptions): Shutdown {
-  const { budget, entries, clock, logger } = options;
+  const { entries, clock, logger } = options;
   const beganAtMs = clock.monotonicMs();
   const phases: PhaseReport[] = [];
   const steps: StepReport[] = [];
   const running = new Map<string, Promise<StepReport>>();
+  const underWay = new Map<Entry, RunningStep>();
+  let { budget } = options;
+  /** When the budget began to count, in milliseconds after the stop did. */
+  let budgetFromMs = 0;
   let stage = 0;
 
   const elapsedMs = (): number => clock.monotonicMs() - beganAtMs;
 
   const endMs = (entry: Entry): number =>
     Math.max(
-      budget.endsMs[entry.phase],
+      budgetFromMs + budget.endsMs[entry.phase],
       ...usersOf(entry, entries)
         .filter((user) => stageOf(user.phase) === stageOf(entry.phase))
         .map(endMs),
@@ -61,12 +67,15 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
 
   const stopAfterUsers = async (entry: Entry): Promise<StepReport> => {
     await Promise.all(usersOf(entry, entries).map(stopOnce));
-    const report = await runStep(clock, {
+    const step = runStep(clock, {
       name: entry.name,
       phase: entry.phase,
       endsAtMs: beganAtMs + stepEndMs(entry),
       run: (context) => entry.run(context),
     });
+    underWay.set(entry, step);
+    const report = await step.report;
+    underWay.delete(entry);
     steps.push(report);
     logStep(logger, report);
     emit('lifecycle.resource-stopped', {
@@ -117,6 +126,11 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
         await Promise.all((STAGES[stage] ?? []).map(runPhase));
         await settled(running);
       }
+    },
+    hurry: (shorter) => {
+      budget = shorter;
+      budgetFromMs = elapsedMs();
+      for (const [entry, step] of underWay) step.hurry(beganAtMs + stepEndMs(entry));
     },
     join: (entry) => {
       if (stageOf(entry.phase) <= stage) void stopOnce(entry);

@@ -1,9 +1,11 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { onEvent } from '../events.js';
 import { boolean, callback, optional, parseOptions, text } from '../options.js';
 import { pause, type Timer } from '../ports/clock.js';
+import { type Logger } from '../ports/logger.js';
 import { reportText, type ReportLike } from './report-text.js';
+import { parentOf, wrapperWarning } from './wrapper.js';
 import { crashExitCode, type ShutdownReport } from './report.js';
 import { startWatchdog, type Watchdog } from './watchdog.js';
 import { type Lifecycle } from './lifecycle.js';
@@ -37,6 +39,9 @@ export interface InstalledSignals {
 type StopSignal = 'SIGTERM' | 'SIGINT';
 
 const FLUSH_MS = 1_000;
+/** At the forced exit, which the watchdog is close behind. */
+const LAST_FLUSH_MS = 100;
+const OVERRUN = 124;
 /** The exit status of a process that SIGKILL ended, as a shell and Kubernetes report it. */
 const KILLED = 137;
 
@@ -62,10 +67,10 @@ export function installSignals(lifecycle: Lifecycle, signalOptions?: SignalOptio
     process.exit(code);
   };
 
-  const leave = async (code: number): Promise<void> => {
+  const leave = async (code: number, flushMs = FLUSH_MS): Promise<void> => {
     if (leaving || !installed) return;
     leaving = true;
-    await Promise.race([flush(options), pause(clock, FLUSH_MS)]);
+    await Promise.race([flush(options), pause(clock, flushMs)]);
     exit(code);
   };
 
@@ -73,20 +78,23 @@ export function installSignals(lifecycle: Lifecycle, signalOptions?: SignalOptio
     const progress = lifecycle.progress;
     if (progress) watchdog?.update(reportText({ ...progress, exitCode: KILLED }));
   };
-  // Whoever began the stop, and for whatever reason: from then on the process has to be gone in time.
   const subscriptions = [
-    onEvent('lifecycle.phase-started', () => {
-      if (!options.watchdog || !lifecycle.progress || !installed) return;
-      watchdog ??= startWatchdog({
-        killAfterMs: lifecycle.budget.watchdogMs,
-        reportFile: options.reportFile,
-        report: reportText({ ...lifecycle.progress, exitCode: KILLED }),
-      });
-      reportProgress();
-    }),
+    onEvent('lifecycle.phase-started', reportProgress),
     onEvent('lifecycle.phase-ended', reportProgress),
     onEvent('lifecycle.resource-stopped', reportProgress),
   ];
+
+  /** Not for a stop by the application itself, which may go on without its lifecycle. */
+  const watch = (reason: string, forcedExitMs: number): void => {
+    if (!options.watchdog) return;
+    const { name, budget } = lifecycle;
+    const nothing = { name, reason, elapsedMs: 0, phases: [], steps: [], waitingFor: [] };
+    watchdog ??= startWatchdog({
+      killAfterMs: forcedExitMs + (budget.watchdogMs - budget.forcedExitMs),
+      reportFile: options.reportFile,
+      report: reportText({ ...(lifecycle.progress ?? nothing), exitCode: KILLED }),
+    });
+  };
 
   const writeReport = (report: ReportLike): void => {
     if (options.reportFile === undefined) return;
@@ -98,14 +106,17 @@ export function installSignals(lifecycle: Lifecycle, signalOptions?: SignalOptio
   };
 
   const stopThenExit = (reason: string, crash: boolean): void => {
-    const forcedExitMs = lifecycle.budget.forcedExitMs;
+    // After a crash the rest is short, also of a stop that was under way.
+    const forcedExitMs = crash ? lifecycle.budget.crashExitMs : lifecycle.budget.forcedExitMs;
     const timer = clock.setTimer(forcedExitMs, () => {
       const waitingFor = lifecycle.progress?.waitingFor;
       logger.error({ reason, forcedExitMs, waitingFor }, 'the stop did not end in time; leaving');
-      if (lifecycle.progress) writeReport({ ...lifecycle.progress, exitCode: 124 });
-      exit(124);
+      const exitCode = crashes > 0 ? crashExitCode : OVERRUN;
+      if (lifecycle.progress) writeReport({ ...lifecycle.progress, exitCode });
+      void leave(exitCode, LAST_FLUSH_MS);
     });
     forcedExits.push(timer);
+    watch(reason, forcedExitMs);
     void lifecycle.stop(reason, { crash }).then((report: ShutdownReport) => {
       const exitCode = crashes > 0 ? crashExitCode : report.exitCode;
       writeReport({ ...report, exitCode });
@@ -150,6 +161,7 @@ export function installSignals(lifecycle: Lifecycle, signalOptions?: SignalOptio
     unhandledRejection: onCrash('unhandledRejection'),
   };
   for (const [event, handler] of Object.entries(handlers)) process.on(event, handler);
+  warnOfWrapper(logger);
 
   return {
     uninstall: () => {
@@ -162,6 +174,25 @@ export function installSignals(lifecycle: Lifecycle, signalOptions?: SignalOptio
     },
   };
 }
+
+/** In a container whose first process is a wrapper of ours, signals may never arrive. Only Linux tells. */
+function warnOfWrapper(logger: Logger): void {
+  if (process.platform !== 'linux') return;
+  try {
+    const warning = stemsFromFirst(process.ppid) ? wrapperWarning(nameOf(1)) : undefined;
+    if (warning !== undefined) logger.warn({ pid: process.pid, ppid: process.ppid }, warning);
+  } catch {
+    // No /proc, or not ours to read: nothing is known.
+  }
+}
+
+/** Whether the first process is the parent, or what the parent was started by: a package runner starts a shell. */
+function stemsFromFirst(parent: number): boolean {
+  if (parent === 1) return true;
+  return parent > 1 && parentOf(readFileSync(`/proc/${parent}/stat`, 'utf8')) === 1;
+}
+
+const nameOf = (pid: number): string => readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
 
 /** What was logged must be out before the process is gone: pipes may be written asynchronously. */
 async function flush(options: { readonly flushLogs: SignalOptions['flushLogs'] | undefined }): Promise<void> {

@@ -32,16 +32,22 @@ export function settleTime(budgetMs: number): number {
   return Math.min(SETTLE_MS, Math.max(0, budgetMs) * SETTLE_SHARE);
 }
 
+export interface RunningStep {
+  readonly report: Promise<StepReport>;
+  /** Brings the end of a step that runs forward, in terms of `clock.monotonicMs()`; a later one changes nothing. */
+  hurry(endsAtMs: number): void;
+}
+
 /**
  * Runs one step of the stop, isolated: never rejects, never takes longer than to its end. What throws is `failed`, what
  * ended only because its deadline aborted is `forced`, what did not even end then is `abandoned`.
  */
-export async function runStep(clock: Clock, step: Step): Promise<StepReport> {
+export function runStep(clock: Clock, step: Step): RunningStep {
   const startedAtMs = clock.monotonicMs();
-  const budgetMs = Math.max(0, step.endsAtMs - startedAtMs);
   const controller = new AbortController();
-  const settleMs = settleTime(budgetMs);
-  const abortAfterMs = budgetMs - settleMs;
+  const settleMs = settleTime(step.endsAtMs - startedAtMs);
+  let abortAtMs = Math.max(startedAtMs, step.endsAtMs - settleMs);
+  let ended = false;
 
   let abandon: () => void = () => undefined;
   const abandoned = new Promise<Ending>((resolve) => {
@@ -49,25 +55,39 @@ export async function runStep(clock: Clock, step: Step): Promise<StepReport> {
       resolve({ outcome: 'abandoned' });
     };
   });
-  let timer = clock.setTimer(abortAfterMs, () => {
-    controller.abort(new Error(`"${step.name}" did not stop within ${Math.round(abortAfterMs)} ms`));
+  const abort = (): void => {
+    controller.abort(new Error(`"${step.name}" did not stop within ${Math.round(abortAtMs - startedAtMs)} ms`));
     // Set only now: an event loop that was blocked would otherwise fire both at once, and nothing could be given back.
     timer = clock.setTimer(settleMs, abandon);
-  });
+  };
+  let timer = clock.setTimer(abortAtMs - startedAtMs, abort);
 
   const context: StepContext = {
     deadline: controller.signal,
     settleMs,
-    remainingMs: () => Math.max(0, startedAtMs + abortAfterMs - clock.monotonicMs()),
+    remainingMs: () => Math.max(0, abortAtMs - clock.monotonicMs()),
   };
-  const { outcome, error } = await Promise.race([attempt(step, context), abandoned]);
-  timer.cancel();
+  const report = Promise.race([attempt(step, context), abandoned]).then(({ outcome, error }): StepReport => {
+    ended = true;
+    timer.cancel();
+    return {
+      name: step.name,
+      phase: step.phase,
+      outcome,
+      durationMs: clock.monotonicMs() - startedAtMs,
+      error,
+    };
+  });
   return {
-    name: step.name,
-    phase: step.phase,
-    outcome,
-    durationMs: clock.monotonicMs() - startedAtMs,
-    error,
+    report,
+    hurry: (endsAtMs) => {
+      const nowMs = clock.monotonicMs();
+      const earlierMs = Math.max(nowMs, endsAtMs - settleMs);
+      if (ended || controller.signal.aborted || earlierMs >= abortAtMs) return;
+      abortAtMs = earlierMs;
+      timer.cancel();
+      timer = clock.setTimer(abortAtMs - nowMs, abort);
+    },
   };
 }
 

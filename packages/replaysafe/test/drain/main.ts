@@ -30,17 +30,15 @@ const unknown = servers.filter((name) => !(name in SET_UPS));
 if (unknown.length > 0)
   throw new Error(`there is no ${unknown.join(', ')}; there are ${Object.keys(SET_UPS).join(', ')}`);
 
-const jobs = values.latency
-  .split(',')
-  .flatMap((latency) =>
-    servers.flatMap((server) =>
-      Array.from({ length: Number(values.runs) }, (_, n) => ({
-        server,
-        oneWayMs: Number(latency),
-        sticky: n % 2 === 1,
-      })),
-    ),
-  );
+const jobs = values.latency.split(',').flatMap((latency) =>
+  servers.flatMap((server) =>
+    Array.from({ length: Number(values.runs) }, (_, n) => ({
+      server,
+      oneWayMs: Number(latency),
+      sticky: n % 2 === 1,
+    })),
+  ),
+);
 const done: { server: string; oneWayMs: number; run: DrainRun }[] = [];
 const queue = [...jobs];
 

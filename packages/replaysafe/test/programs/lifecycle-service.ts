@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo } from 'node:net';
+import { pino, type DestinationStream } from 'pino';
 import { createLifecycle, installSignals } from '../../src/lifecycle/index.js';
 import { onEvent } from '../../src/events.js';
 
@@ -15,6 +16,12 @@ export interface ServiceConfig {
   /** Do not say started(): the service is still coming up. */
   readonly reportFile?: string;
   readonly watchdog?: boolean;
+  /** How often the signals are installed. */
+  readonly installs?: number;
+  /** GET /stop stops the lifecycle. */
+  readonly stopsItself?: boolean;
+  /** Log there, with pino and its transport in a thread, and nowhere else. */
+  readonly pinoFile?: string;
   readonly neverStarted?: boolean;
   readonly workerRunMs?: number;
   readonly throwAtStop?: boolean;
@@ -34,6 +41,10 @@ const log =
     write({ level, message, ...fields, ...err });
   };
 
+const threaded =
+  config.pinoFile === undefined
+    ? undefined
+    : pino(pino.transport({ target: 'pino/file', options: { destination: config.pinoFile } }) as DestinationStream);
 const lifecycle = createLifecycle({
   name: 'test-service',
   graceMs: 30_000,
@@ -47,12 +58,22 @@ const lifecycle = createLifecycle({
   quietMs: 100,
   lingerMs: 50,
   ...config.budget,
-  logger: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
+  logger: threaded ?? { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
 });
-installSignals(lifecycle, {
-  ...(config.reportFile !== undefined && { reportFile: config.reportFile }),
-  ...(config.watchdog !== undefined && { watchdog: config.watchdog }),
-});
+for (let n = 0; n < (config.installs ?? 1); n++) {
+  installSignals(lifecycle, {
+    ...(config.reportFile !== undefined && { reportFile: config.reportFile }),
+    ...(config.watchdog !== undefined && { watchdog: config.watchdog }),
+    ...(threaded && {
+      flushLogs: () =>
+        new Promise<void>((done) => {
+          threaded.flush(() => {
+            done();
+          });
+        }),
+    }),
+  });
+}
 
 const resource = (name: string, usedBy: string[] = []) => ({
   name,
@@ -92,6 +113,10 @@ const server = createServer((request, response) => {
         response.end(Buffer.alloc(Number(url.searchParams.get('bytes')), 'x'));
         mark('download request');
       });
+      return;
+    case '/stop':
+      if (config.stopsItself) void lifecycle.stop('by itself');
+      response.end('stopping');
       return;
     case '/crash':
       setImmediate(() => {

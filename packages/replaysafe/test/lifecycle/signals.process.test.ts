@@ -1,4 +1,7 @@
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startService, type Line, type Service } from './child.js';
 import { get, rawConnect } from './raw-client.js';
@@ -199,6 +202,33 @@ describe.concurrent('a stop in which something goes wrong', { timeout }, () => {
     expect(service.lines.some(logged('stopped'))).toBe(false);
   });
 
+  it.each([
+    ['lame duck', { budget: { lameDuckMs: 60_000, graceMs: 90_000 } }, logged('stopping')],
+    ['HTTP', { budget: { quietMs: 60_000, httpDrainMs: 70_000, graceMs: 90_000 } }, marked('stopping relay')],
+    ['work', { faults: { relay: 'hang' } }, marked('stopping relay')],
+    ['consumers', { faults: { consumer: 'hang' } }, marked('stopping consumer')],
+    ['producers', { faults: { producer: 'hang' } }, marked('stopping producer')],
+    ['pools', { faults: { pool: 'hang' } }, marked('stopping pool')],
+  ] as const)('gives up at once on a second SIGTERM in the phase %s (oklog/run#19)', async (_, config, reached) => {
+    const service = await startService(config);
+    service.kill('SIGTERM');
+    await service.line(reached);
+    service.kill('SIGTERM');
+    expect(await service.exited).toEqual({ code: 143, signal: null });
+  });
+
+  it('is short after an uncaught error, also where it was under way and something hangs', async () => {
+    const service = await startService({
+      budget: { workMs: 60_000, httpDrainMs: 60_000, graceMs: 90_000, crashMs: 500 },
+      faults: { relay: 'hang' },
+      throwAtStop: true,
+    });
+    service.kill('SIGTERM');
+    // Without the short budget it would go on for a minute, and the test with it.
+    expect(await service.exited).toEqual({ code: 1, signal: null });
+    expect(outcomes(service)).toMatchObject({ relay: 'abandoned', producer: 'stopped', pool: 'stopped' });
+  });
+
   it('cuts a request that outlasts the budget, and leaves with 124', async () => {
     const service = await startService({ budget: { httpDrainMs: 2_000 } });
     const slow = fetch(`${service.url}/slow?ms=60000`).then(
@@ -227,6 +257,31 @@ describe.concurrent('a stop in which something goes wrong', { timeout }, () => {
     expect(await service.exited).toEqual({ code: 1, signal: null });
     expect(outcomes(service)).toMatchObject({ relay: 'stopped', producer: 'stopped', pool: 'stopped' });
     expect(reportOf(service).phases.map(({ phase }) => phase)).not.toContain('lame-duck');
+  });
+
+  it('with its signals installed twice runs each hook once (nestjs/terminus#312)', async () => {
+    const service = await startService({ installs: 2 });
+    service.kill('SIGTERM');
+    expect(await service.exited).toEqual({ code: 0, signal: null });
+    expect(service.lines.filter(marked('stopping pool'))).toHaveLength(1);
+  });
+
+  it('runs each hook once when the application stops it itself and the signal comes in between', async () => {
+    const service = await startService({ stopsItself: true });
+    void fetch(`${service.url}/stop`).catch(() => undefined);
+    await service.line(logged('stopping'));
+    service.kill('SIGTERM');
+    expect(await service.exited).toEqual({ code: 0, signal: null });
+    expect(service.lines.filter(marked('stopping pool'))).toHaveLength(1);
+    expect(reportOf(service).reason).toBe('by itself');
+  });
+
+  it('has written its last line when a logger writes in a thread of its own (pinojs/pino#2002)', async () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'replaysafe-pino-')), 'log');
+    const service = await startService({ pinoFile: file });
+    service.kill('SIGTERM');
+    expect(await service.exited).toEqual({ code: 0, signal: null });
+    expect(readFileSync(file, 'utf8')).toContain('"msg":"stopped"');
   });
 
   it('does not report success when an error is thrown during the stop', async () => {
