@@ -17,9 +17,10 @@ export class RawClient {
   readonly #reader = new AnswerReader();
   readonly #waiting: (() => void)[] = [];
   #ended: Ending | undefined;
-  /** Real moments: what the server had done when our bytes reached it. */
+  /** By `performance.now()`, without the delay of the line: what the server had done when our bytes reached it. */
   #endedAt = Number.POSITIVE_INFINITY;
-  #writtenAt = Number.NEGATIVE_INFINITY;
+  #crossed = false;
+  #piecesOfRequest = 0;
 
   private constructor(socket: Socket, oneWayMs: number) {
     this.#socket = socket;
@@ -57,18 +58,25 @@ export class RawClient {
   }
 
   send(bytes: string | Buffer): void {
-    void delayed(this.#oneWayMs).then(() => {
-      if (this.#socket.destroyed || !this.#socket.writable) return;
-      this.#writtenAt = performance.now();
-      this.#socket.write(bytes);
-    });
+    void delayed(this.#oneWayMs)
+      // Behind a poll for input: on a busy machine a FIN may have been here for long, and nobody has looked.
+      .then(() => new Promise(setImmediate))
+      .then(() => {
+        const ended = this.#endedAt < performance.now() || !this.#socket.writable;
+        // What counts is where a request begins: one that is cut between two of its pieces is lost.
+        if (this.#piecesOfRequest++ === 0) this.#crossed = ended;
+        if (!ended) this.#socket.write(bytes);
+      });
   }
 
   /** The next answer, or how the connection ended before it was complete. */
   async answer(): Promise<Answer | Ending> {
     for (;;) {
       const answer = this.#reader.next();
-      if (answer) return answer;
+      if (answer) {
+        this.#piecesOfRequest = 0;
+        return answer;
+      }
       if (this.#ended !== undefined) return this.#reader.complete(this.#ended) ?? this.#ended;
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
@@ -87,9 +95,9 @@ export class RawClient {
     return this.#ended;
   }
 
-  /** Whether the server had ended the connection before it had the latest of our bytes, or never got them. */
+  /** Whether the server had ended the connection before the first bytes of our latest request could reach it. */
   get crossedTheEnd(): boolean {
-    return this.#endedAt < this.#writtenAt || this.#writtenAt === Number.NEGATIVE_INFINITY;
+    return this.#crossed;
   }
 
   pause(): void {
