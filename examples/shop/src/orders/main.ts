@@ -33,7 +33,7 @@ const relay = createRelay({
   leaseMs: env.whole('RELAY_LEASE_MS', 5_000),
   logger,
 });
-const idempotency = createIdempotency({ sql, scope: 'single-tenant', signals: lifecycle.signals, logger });
+const idempotency = createIdempotency({ sql, scope: 'single-tenant', signals: lifecycle.signalsFor('http'), logger });
 
 const tasks = createTasks({ sql, kinds: ordersTasks });
 const exporter = createTaskWorker({

@@ -17,7 +17,7 @@ const database = openDatabase(env.text('DATABASE_URL', 'postgresql://postgres@12
 lifecycle.pool({ name: 'provider-pool', end: () => database.pool.end() });
 
 const { sql } = database;
-const idempotency = createIdempotency({ sql, scope: 'single-tenant', signals: lifecycle.signals, logger });
+const idempotency = createIdempotency({ sql, scope: 'single-tenant', signals: lifecycle.signalsFor('http'), logger });
 
 const absorbed = createAbsorbedLog(database.pool, logger);
 onEvent('idempotency.replayed', ({ keyHash }) => {

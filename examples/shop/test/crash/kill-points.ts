@@ -66,10 +66,11 @@ export const KILL_POINTS: readonly KillPoint[] = [
   ...counted(4).map((nth) => phase('provider', nth, 'single-phase')),
 ];
 
-/** Right before a commit: nothing is durable yet, and all of it has to happen again. */
+/** Events behind which nothing is durable: right before a commit, where all of it has to happen again, and in the middle of a stop. */
 export const UNCOMMITTED: readonly KillPoint[] = [
   { event: 'outbox.enqueued', owner: 'orders', provoke: order, modes: ['single-phase'] },
   { event: 'inbox.handled', owner: 'billing', provoke: order, modes: ['two-phase'] },
+  ...counted(6).map((nth): KillPoint => ({ ...phase('billing', nth, 'two-phase'), event: 'lifecycle.phase-started' })),
 ];
 
 const TASKS = '../../../../packages/replaysafe/test/tasks/kill.crash.test.ts';

@@ -60,6 +60,16 @@ async function connect(scene: Scene, kind: string): Promise<RawClient | undefine
   return client;
 }
 
+/** Opens a connection and uses it once. Undefined where it may not be used again: it was told to close, or has ended. */
+async function kept(scene: Scene, kind: string): Promise<RawClient | undefined> {
+  const client = await connect(scene, kind);
+  if (!client) return undefined;
+  const result = await ask(scene, kind, client, get('/fast'));
+  if (isAnswer(result) && !result.close) return client;
+  client.close();
+  return undefined;
+}
+
 /** Uses one connection after the other, each for as long as it may, until `goesOn` says no or nobody listens. */
 async function closedLoop(scene: Scene, kind: string, goesOn: () => boolean): Promise<void> {
   while (goesOn()) {
@@ -84,9 +94,8 @@ export const balanced = (scene: Scene): Promise<void> =>
 /** A connection of a pool that nobody has used for a while, and then somebody does. */
 export async function idleThenUsed(scene: Scene): Promise<void> {
   const kind = 'idle, wakes up';
-  const client = await connect(scene, kind);
+  const client = await kept(scene, kind);
   if (!client) return;
-  await ask(scene, kind, client, get('/fast'));
   await scene.until(scene.random(1_800));
   // A pool notices that a connection was closed, and takes another.
   if (client.ended === undefined) await ask(scene, kind, client, get('/fast'));
@@ -149,9 +158,8 @@ const pipelinedAt =
   async (scene: Scene): Promise<void> => {
     const kind = 'pipelined';
     await scene.until(-250);
-    const client = await connect(scene, kind);
+    const client = await kept(scene, kind);
     if (!client) return;
-    await ask(scene, kind, client, get('/fast'));
     await scene.until(atMs);
     client.send(get('/slow?ms=100') + get('/fast') + get('/fast'));
     for (let n = 0; n < 3; n++) scene.tally.count(kind, outcomeOf(client, await client.answer(), ok));
@@ -165,9 +173,8 @@ export const pipelinedAfter = pipelinedAt(60);
 export async function lateUpload(scene: Scene): Promise<void> {
   const kind = 'late upload';
   const piece = Buffer.alloc(131_072, 'x');
-  const client = await connect(scene, kind);
+  const client = await kept(scene, kind);
   if (!client) return;
-  await ask(scene, kind, client, get('/fast'));
   await scene.until(100);
   client.send(post('/upload', 4 * piece.length));
   for (let n = 0; n < 4; n++) {
