@@ -37,3 +37,12 @@ const OPTIONS = {
 export function taskKind<Input, Result = unknown>(options?: TaskKindOptions<Input>): TaskKind<Input, Result> {
   return parseOptions('taskKind', OPTIONS, options) as TaskKind<Input, Result>;
 }
+
+/** The input as its kind reads it. Throws what `parse` does, and where that answers with a promise: nobody waits for it. */
+export function parseInput(kind: TaskKind, input: unknown): unknown {
+  if (!kind.parse) return input;
+  const parsed: unknown = kind.parse(input);
+  if (!(parsed instanceof Promise)) return parsed;
+  parsed.catch(() => undefined);
+  throw new TypeError('parse must not be asynchronous');
+}

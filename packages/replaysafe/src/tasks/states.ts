@@ -59,12 +59,21 @@ export function settleFailure(
   policy: RetryPolicy,
 ): Settlement {
   if (interrupted) return { kind: 'released' };
-  const text = describe(error);
+  const { text, final } = read(error);
   const failures = task.failures + 1;
-  if (isFinal(error)) return { kind: 'given-up', error: text, reason: 'not-retryable' };
+  if (final) return { kind: 'given-up', error: text, reason: 'not-retryable' };
   if (failures >= task.maxFailures) return { kind: 'given-up', error: text, reason: 'max-failures' };
   const { baseMs, capMs, random } = policy;
   return { kind: 'failed', error: text, delayMs: backoffDelay({ attempt: failures, baseMs, capMs, random }) };
+}
+
+/** Never throws, whatever was thrown does when it is looked at: a handler's oddity must not end its worker. */
+function read(error: unknown): { readonly text: string; readonly final: boolean } {
+  try {
+    return { text: describe(error), final: isFinal(error) };
+  } catch {
+    return { text: 'threw something that cannot be read', final: false };
+  }
 }
 
 function isFinal(error: unknown): boolean {

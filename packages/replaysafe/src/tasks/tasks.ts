@@ -4,7 +4,7 @@ import { custom, integer, optional, oneOf, parseOptions, port, schemaName, text 
 import { isPortTransaction, orMigratePending, poolHint, SQL_PORT_METHODS } from '../ports/sql.js';
 import { type SqlExecutor, type SqlPort, type SqlResult, type SqlTransaction } from '../ports/sql.js';
 import { type PeriodicJob } from '../ports/stop.js';
-import { type InputOf, type ResultOf, type TaskKinds } from './kind.js';
+import { parseInput, type InputOf, type ResultOf, type TaskKinds } from './kind.js';
 import { taskSql } from './sql.js';
 import { TASK_STATES, type TaskState } from './states.js';
 import { checkedTaskKey, encodeInput, readTask, type Task, type TaskRow } from './task.js';
@@ -78,7 +78,10 @@ export interface Tasks<Tx, Kinds extends TaskKinds> {
     readonly limit?: number;
   }): Promise<readonly Task[]>;
   cancel(id: string): Promise<CancelOutcome>;
-  /** FAILED tasks are tried again, with the same key and the same input. Returns their ids. */
+  /**
+   * FAILED tasks are tried again, with the same key and the same input. Returns their ids.
+   * @throws RS_OPTION_INVALID
+   */
   redrive(what: { readonly ids: readonly string[] } | { readonly kind: string }): Promise<readonly string[]>;
   status(): Promise<TasksStatus>;
   /** Deletes what succeeded or was cancelled and is older than the retention; FAILED tasks stay. For `lifecycle.worker()`. */
@@ -93,6 +96,14 @@ const LIST_OPTIONS = {
   status: optional(oneOf(TASK_STATES)),
   kind: optional(text()),
   limit: integer({ default: 100, min: 1, max: 10_000 }),
+} as const;
+const REDRIVE_OPTIONS = {
+  ids: optional(
+    custom<readonly string[]>((given) =>
+      Array.isArray(given) && given.every((id) => typeof id === 'string') ? undefined : 'must be a list of ids',
+    ),
+  ),
+  kind: optional(text()),
 } as const;
 const CLEANER_OPTIONS = {
   everyMs: integer({ default: 60_000, min: 1 }),
@@ -194,9 +205,12 @@ export function createTasks<Tx, Kinds extends TaskKinds>(options: TasksOptions<T
     },
 
     async redrive(what) {
-      const ids = 'ids' in what ? `{${what.ids.filter((id) => UUID.test(id)).join(',')}}` : null;
-      const kind = 'kind' in what ? what.kind : null;
-      const { rows } = await run<{ id: string }>(sql, statements.redrive, [ids, kind, REDRIVE_ROWS]);
+      const { ids, kind = null } = parseOptions('tasks.redrive', REDRIVE_OPTIONS, what);
+      if (ids === undefined && kind === null) {
+        throw new ReplaysafeError('RS_OPTION_INVALID', { detail: 'tasks.redrive: name ids, or a kind' });
+      }
+      const list = ids ? `{${ids.filter((id) => UUID.test(id)).join(',')}}` : null;
+      const { rows } = await run<{ id: string }>(sql, statements.redrive, [list, kind, REDRIVE_ROWS]);
       return rows.map(({ id }) => id);
     },
 
@@ -225,9 +239,8 @@ interface StatusRow {
 }
 
 function checkedInput(kind: TaskKinds[string], input: unknown): unknown {
-  if (!kind.parse) return input;
   try {
-    kind.parse(input);
+    parseInput(kind, input);
   } catch (cause) {
     throw new ReplaysafeError('RS_TASK_INVALID', { detail: 'the input is not one of its kind', cause });
   }

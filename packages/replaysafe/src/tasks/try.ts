@@ -5,7 +5,7 @@ import { type Logger } from '../ports/logger.js';
 import { type SqlTransaction } from '../ports/sql.js';
 import { type ClaimedTask } from './claims.js';
 import { type RunningTask, type TaskHandler } from './handler.js';
-import { type TaskKind } from './kind.js';
+import { parseInput, type TaskKind } from './kind.js';
 import { type TaskSql } from './sql.js';
 import { settleFailure, type RetryPolicy, type Settlement } from './states.js';
 import { decodeJson } from './task.js';
@@ -92,8 +92,7 @@ export function beginTry(context: TryContext, task: ClaimedTask, kind: TaskKind,
 
   const attempt = async (): Promise<Settlement | undefined> => {
     try {
-      const stored = decodeJson(task.bytes);
-      const input: unknown = kind.parse ? kind.parse(stored) : stored;
+      const input = parseInput(kind, decodeJson(task.bytes));
       const result = await handler({ ...running, input } as RunningTask<never>);
       // Committed with the handler's own rows, or rolled back with them: then the lease brings the task back.
       return completed ? undefined : { kind: 'succeeded', result: encodeResult(result) };
@@ -105,13 +104,26 @@ export function beginTry(context: TryContext, task: ClaimedTask, kind: TaskKind,
   return current;
 }
 
+/** The operation is done; it must not be repeated because of what it says of itself. */
 function encodeResult(result: unknown): Uint8Array | null {
-  const text = JSON.stringify(result) as string | undefined;
+  let text: string | undefined;
+  try {
+    text = jsonOf(result);
+  } catch {
+    return omitted('the result has no JSON form');
+  }
   if (text === undefined) return null;
   const bytes = Buffer.from(text, 'utf8');
   if (bytes.length <= LARGEST_RESULT) return bytes;
-  // The operation is done; it must not be repeated because what it says of itself is too long.
-  return Buffer.from(JSON.stringify({ omitted: `the result has ${bytes.length} bytes, more than ${LARGEST_RESULT}` }));
+  return omitted(`the result has ${bytes.length} bytes, more than ${LARGEST_RESULT}`);
+}
+
+function jsonOf(value: unknown): string | undefined {
+  return JSON.stringify(value);
+}
+
+function omitted(why: string): Uint8Array {
+  return Buffer.from(JSON.stringify({ omitted: why }));
 }
 
 async function completeIn(

@@ -203,14 +203,14 @@ export function createTaskWorker<Kinds extends TaskKinds>(options: TaskWorkerOpt
   const stop = async (deadline?: AbortSignal): Promise<void> => {
     beginStop();
     if (life === undefined) return;
-    if (deadline?.aborted) abandon();
     const ended = new AbortController();
-    deadline?.addEventListener('abort', abandon, { once: true, signal: ended.signal });
     const late = new Promise<void>((resolve) => {
-      over.signal.addEventListener('abort', () => void pause(clock, LAST_STEPS_MS, ended.signal).then(resolve), {
-        once: true,
-      });
+      const leaveSoon = (): void => void pause(clock, LAST_STEPS_MS, ended.signal).then(resolve);
+      if (over.signal.aborted) leaveSoon();
+      else over.signal.addEventListener('abort', leaveSoon, { once: true });
     });
+    if (deadline?.aborted) abandon();
+    else deadline?.addEventListener('abort', abandon, { once: true, signal: ended.signal });
     await Promise.race([life, late]);
     ended.abort();
   };

@@ -75,6 +75,18 @@ describe('enqueue', () => {
     expect(await enqueue({ id: 'o-1' })).toMatchObject({ created: true });
   });
 
+  test('a kind whose parse is asynchronous is refused, whatever becomes of its promise', async () => {
+    const tasks = createTasks({
+      sql: db.sql,
+      kinds: { odd: taskKind<unknown>({ parse: () => Promise.reject(new Error('late')) }) },
+    });
+    const enqueued = db.sql.transaction((tx) => tasks.enqueue(tx, { kind: 'odd', key: 'k', input: 1 }));
+    await expect(enqueued).rejects.toMatchObject({
+      code: 'RS_TASK_INVALID',
+      cause: { message: 'parse must not be asynchronous' },
+    });
+  });
+
   test('inputs and results are typed by their kind', () => {
     type Enqueue = typeof db.tasks.enqueue<'receipt'>;
     expectTypeOf<Parameters<Enqueue>[1]['input']>().toEqualTypeOf<{ n: number }>();
@@ -112,6 +124,13 @@ describe('what can be asked and done by hand', () => {
     expect(await db.tasks.cancel('no-id')).toBe('unknown');
     expect(await db.tasks.cancel('00000000-0000-7000-8000-000000000000')).toBe('unknown');
   });
+
+  test.each([undefined, {}, { kind: undefined }, { kind: '' }, { ids: 'no-list' }, { ids: [1] }])(
+    'a redrive must say of what: %j is not everything',
+    async (what) => {
+      await expect(db.tasks.redrive(what as never)).rejects.toMatchObject({ code: 'RS_OPTION_INVALID' });
+    },
+  );
 
   test('the cleaner deletes what ended long ago, in pieces, and neither failures nor what is open', async () => {
     await db.pool.query(`

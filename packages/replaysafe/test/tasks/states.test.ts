@@ -38,6 +38,22 @@ test.each([
   expect(settle(0, thrown)).toMatchObject({ error: text });
 });
 
+test.each([
+  ['without a prototype', Object.create(null)],
+  ['whose text throws', { toString: () => [] }],
+  ['whose message cannot be a text', Object.assign(new Error('x'), { message: Symbol('x') })],
+  [
+    'whose getter throws',
+    Object.defineProperty(new Error('x'), 'code', {
+      get: () => {
+        throw new Error('a trap');
+      },
+    }),
+  ],
+])('something thrown %s is a failure like any other', (_what, thrown: unknown) => {
+  expect(settle(0, thrown)).toEqual({ kind: 'failed', error: 'threw something that cannot be read', delayMs: 100 });
+});
+
 test('every state but the first is reached, and what has ended is left by people only', () => {
   const reached = new Set<string>(TRANSITIONS.map(({ to }) => to));
   expect(TASK_STATES.filter((state) => !reached.has(state))).toEqual([]);

@@ -106,6 +106,19 @@ describe('a task', () => {
     expect(await db.tasks.get(later)).toMatchObject({ status: 'PENDING', attempts: 0 });
   });
 
+  test('whose result has no JSON form is done all the same: it is not repeated', async () => {
+    const id = await db.enqueue({ kind: 'other' });
+    let runs = 0;
+    const done = Promise.race([ended(id), nextEvent('task.failed')]);
+    db.start({ other: () => ({ amount: BigInt(++runs) }) });
+    await done;
+    expect(await db.tasks.get(id)).toMatchObject({
+      status: 'SUCCEEDED',
+      result: { omitted: 'the result has no JSON form' },
+    });
+    expect(runs).toBe(1);
+  });
+
   test('whose result is too long is done all the same', async () => {
     const id = await db.enqueue({ kind: 'other' });
     const done = ended(id);
@@ -231,6 +244,15 @@ describe('a stop', () => {
     await stopped;
     expect(signal?.aborted).toBe(true);
     expect(await db.tasks.get(id)).toMatchObject({ status: 'PENDING', attempts: 0, failures: 0 });
+  });
+
+  test('ends in time where the database does not answer and the deadline is over already', async () => {
+    const sql = { ...db.sql, transaction: hang };
+    const worker = createTaskWorker({ sql, kinds, handlers: { other: hang } });
+    worker.start();
+    const beganAtMs = performance.now();
+    await worker.stop(AbortSignal.abort());
+    expect(performance.now() - beganAtMs).toBeLessThan(4_000);
   });
 
   test('twice, before start, and through the signals of a lifecycle, is harmless', async () => {
