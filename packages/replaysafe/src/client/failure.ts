@@ -19,7 +19,7 @@ export interface TryFailure {
 }
 
 /** The pool itself refused the request. */
-const NEVER_SENT = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED']);
+const NEVER_SENT = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED', 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH']);
 const TIMED_OUT = new Set<string>(['HEADERS_TIMEOUT', 'BODY_TIMEOUT'] satisfies TimeoutCode[]);
 /** The answer itself is more than we take; it will be so again. */
 const TOO_LARGE = new Set(['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'UND_ERR_HEADERS_OVERFLOW']);

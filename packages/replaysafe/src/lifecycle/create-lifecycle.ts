@@ -62,6 +62,11 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
   const registerResource =
     (phase: 'work' | 'consumers' | 'producers' | 'pools') =>
     <Stoppable extends Resource | EndablePool>(resource: Stoppable): Stoppable => {
+      if (Object(resource) !== resource) {
+        throw new ReplaysafeError('RS_OPTION_INVALID', {
+          detail: 'what is registered must be an object with a name',
+        });
+      }
       const method = 'stop' in resource ? 'stop' : 'end';
       if (typeof (resource as Partial<Resource & EndablePool>)[method] !== 'function') {
         throw new ReplaysafeError('RS_OPTION_INVALID', { detail: `"${resource.name}" has neither stop() nor end()` });

@@ -29,6 +29,9 @@ export function createRegistry(): Registry {
     check,
     add: (entry) => {
       check(entry.name);
+      if (!Array.isArray(entry.usedBy)) {
+        throw new ReplaysafeError('RS_OPTION_INVALID', { detail: `usedBy of "${entry.name}" must be a list of names` });
+      }
       entries.set(entry.name, entry);
       try {
         checkOrder(entries);

@@ -59,10 +59,13 @@ test.each([
   });
 });
 
-test('what the pool refuses says nothing about the remote system', () => {
-  expect(failed('POST', false, coded('UND_ERR_INVALID_ARG'))).toMatchObject({
-    code: 'RS_CLIENT_REQUEST_INVALID',
-    transient: false,
-    ill: false,
-  });
-});
+test.each(['UND_ERR_INVALID_ARG', 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH'])(
+  'what the pool refuses says nothing about the remote system: %s',
+  (code) => {
+    expect(failed('POST', false, coded(code))).toMatchObject({
+      code: 'RS_CLIENT_REQUEST_INVALID',
+      transient: false,
+      ill: false,
+    });
+  },
+);

@@ -226,6 +226,10 @@ describe('a registration', () => {
   it.each([
     ['without a name', { stop: () => Promise.resolve() }],
     ['without a way to stop it', { name: 'database' }],
+    ['that is nothing', undefined],
+    ['that is null', null],
+    ['that is no object', 'database'],
+    ['used by what is no list', { name: 'database', usedBy: 'http', stop: () => Promise.resolve() }],
   ])('of something %s is refused', (_, resource) => {
     const { lifecycle } = setUp();
     expect(() => lifecycle.pool(resource as never)).toThrow(expect.objectContaining({ code: 'RS_OPTION_INVALID' }));
