@@ -7,6 +7,8 @@ export interface DatabaseArguments {
   readonly command: DatabaseCommand;
   readonly databaseUrl: string;
   readonly schema: string;
+  readonly operands: readonly string[];
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
   readonly json: boolean;
 }
 
@@ -47,22 +49,21 @@ export function readArguments(
   const command = commandOf(positionals, commands);
   refuseForeign(command, values);
   const json = values['json'] === true;
-  if (command.needs === 'files') {
-    return { command, files: positionals.slice(command.name.split(' ').length), options: values, json };
-  }
+  const operands = positionals.slice(command.name.split(' ').length);
+  if (command.needs === 'files') return { command, files: operands, options: values, json };
   const databaseUrl = text(values['database-url']) ?? environment['DATABASE_URL'];
   if (databaseUrl === undefined || databaseUrl === '') {
     throw new UsageError('needs --database-url or DATABASE_URL');
   }
   if (!URL.canParse(databaseUrl)) throw new UsageError('the database URL is no URL');
-  return { command, databaseUrl, schema: text(values['schema']) ?? 'replaysafe', json };
+  return { command, databaseUrl, schema: text(values['schema']) ?? 'replaysafe', operands, options: values, json };
 }
 
-/** The command that is typed: a command of files may be followed by them, any other stands alone. */
+/** The command that is typed: one that takes files or other operands may be followed by them, any other stands alone. */
 function commandOf(positionals: readonly string[], commands: readonly Command[]): Command {
   const typed = positionals.join(' ');
-  const command = commands.find(({ name, needs }) =>
-    needs === 'files' ? `${typed} `.startsWith(`${name} `) : typed === name,
+  const command = commands.find(({ name, operands }) =>
+    operands === undefined ? typed === name : `${typed} `.startsWith(`${name} `),
   );
   if (command !== undefined) return command;
   throw new UsageError(typed === '' ? 'no command was given' : `there is no command "${typed}"`);
@@ -75,7 +76,7 @@ function refuseForeign(command: Command, values: Values): void {
 }
 
 function optionsOf(command: Command): Options {
-  return command.needs === 'files' ? command.options : DATABASE_OPTIONS;
+  return command.needs === 'files' ? command.options : { ...DATABASE_OPTIONS, ...command.options };
 }
 
 function allOptions(commands: readonly Command[]): Options {
@@ -99,8 +100,8 @@ function text(value: string | boolean | undefined): string | undefined {
 
 export function usage(commands: readonly Command[]): string {
   const typed = (command: Command): string =>
-    command.needs === 'files' ? `${command.name} ${command.operands}` : command.name;
-  const files = commands.filter((command) => command.needs === 'files');
+    command.operands === undefined ? command.name : `${command.name} ${command.operands}`;
+  const withOptions = commands.filter(({ options = {} }) => Object.keys(options).length > 0);
   return [
     'Usage: replaysafe <command> [options]',
     '',
@@ -112,7 +113,7 @@ export function usage(commands: readonly Command[]): string {
     '',
     'Options of commands that need a database:',
     ...columns(optionRows(DATABASE_OPTIONS)),
-    ...files.flatMap(({ name, options }) => ['', `Options of ${name}:`, ...columns(optionRows(options))]),
+    ...withOptions.flatMap(({ name, options = {} }) => ['', `Options of ${name}:`, ...columns(optionRows(options))]),
     '',
     'Exit codes: 0 done, 1 failed (status: migrations are pending; check: a rule is broken), 2 wrong usage or unreadable files.',
   ].join('\n');

@@ -11,6 +11,10 @@ interface Named {
 
 export interface DatabaseCommand extends Named {
   readonly needs: 'database';
+  /** What is typed behind the name, as the usage has it; a command without it stands alone. */
+  readonly operands?: string;
+  /** Options beside those of every command that needs a database. */
+  readonly options?: Readonly<Record<string, CommandOption>>;
   /** Returns what `--json` prints, and the lines printed without it. */
   run(context: DatabaseContext): Promise<CommandResult>;
 }
@@ -35,6 +39,8 @@ export interface CommandOption {
 export interface DatabaseContext {
   readonly sql: SqlPort;
   readonly schema: string;
+  readonly operands: readonly string[];
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
 }
 
 export interface FileContext {

@@ -4,8 +4,9 @@ import { UsageError, type Command, type CommandResult } from './command.js';
 import { checkCommand } from './commands/check.js';
 import { migrateCommand } from './commands/migrate.js';
 import { statusCommand } from './commands/status.js';
+import { TASK_COMMANDS } from './commands/tasks.js';
 
-const COMMANDS: readonly Command[] = [migrateCommand, statusCommand, checkCommand];
+const COMMANDS: readonly Command[] = [migrateCommand, statusCommand, checkCommand, ...TASK_COMMANDS];
 
 /** The terminal. */
 export interface Streams {
@@ -47,7 +48,7 @@ function onFiles({ command, files, options }: FileArguments, streams: Streams): 
   return command.run({ files, options, input: () => streams.input() });
 }
 
-async function onDatabase({ command, databaseUrl, schema }: DatabaseArguments): Promise<CommandResult> {
+async function onDatabase({ command, databaseUrl, ...given }: DatabaseArguments): Promise<CommandResult> {
   // Loaded here: a check of files needs no driver.
   const [{ default: pg }, { fromPg }] = await Promise.all([import('pg'), import('replaysafe/adapters/sql/pg')]);
   const pool = new pg.Pool({
@@ -57,7 +58,8 @@ async function onDatabase({ command, databaseUrl, schema }: DatabaseArguments): 
     application_name: 'replaysafe-cli',
   });
   try {
-    return await command.run({ sql: fromPg(pool), schema });
+    const { schema, operands, options } = given;
+    return await command.run({ sql: fromPg(pool), schema, operands, options });
   } finally {
     await pool.end();
   }

@@ -132,3 +132,40 @@ test('help is no error', async () => {
   expect(help.out).toContain('migrate');
   expect(help.out).toContain('1 failed (status: migrations are pending; check: a rule is broken)');
 });
+
+test('tasks can be listed, shown, redriven and cancelled', async () => {
+  await replaysafe(['migrate']);
+  const insert = `insert into replaysafe.task (kind, key, input, max_failures, status, finished_at, last_error)`;
+  await query(`${insert} values ('receipt', 'k-1', '{"n":1}', 1, 'FAILED', now(), 'no mail server'),
+    ('receipt', 'k-2', '{"n":2}', 1, 'PENDING', null, null)`);
+  const listed = JSON.parse((await replaysafe(['tasks', 'list', '--status', 'FAILED', '--json'])).out) as {
+    tasks: { id: string; lastError: string; input?: unknown }[];
+  };
+  expect(listed.tasks).toMatchObject([{ lastError: 'no mail server' }]);
+  expect(listed.tasks[0]).not.toHaveProperty('input');
+  const { id } = listed.tasks[0]!;
+  expect((await replaysafe(['tasks', 'show', id])).out).toContain('input: {"n":1}');
+  expect(await replaysafe(['tasks', 'redrive', id])).toEqual({ code: 0, out: `${id}: PENDING\n`, err: '' });
+  expect(await replaysafe(['tasks', 'redrive', '--kind', 'receipt'])).toMatchObject({
+    code: 1,
+    out: 'nothing to redrive\n',
+  });
+  expect(await replaysafe(['tasks', 'cancel', id])).toMatchObject({ code: 0, out: `${id}: cancelled\n` });
+  expect((await replaysafe(['tasks', 'list', '--kind', 'receipt'])).out.split('\n')).toHaveLength(3);
+});
+
+test.each([
+  [['tasks', 'show'], 'needs one id'],
+  [['tasks', 'redrive'], 'needs ids, or --kind'],
+  [['tasks', 'list', '--status', 'LOST'], 'must be one of'],
+  [['tasks', 'nonsense'], 'there is no command'],
+])('%j is wrong usage', async (args, said) => {
+  await replaysafe(['migrate']);
+  expect(await replaysafe(args)).toMatchObject({ code: 2, err: expect.stringContaining(said) as string });
+});
+
+test('a task that does not exist is said to be missing', async () => {
+  await replaysafe(['migrate']);
+  const id = '00000000-0000-7000-8000-000000000000';
+  expect(await replaysafe(['tasks', 'show', id])).toMatchObject({ code: 1, out: `there is no task ${id}\n` });
+});
