@@ -9,7 +9,7 @@ import { type HttpServer } from './connections.js';
 import { createGoodbyes } from './goodbyes.js';
 import { createHealth } from './health.js';
 import { createHttpDrain, type HttpDrain } from './http-drain.js';
-import { guardedLogger } from './guarded-logger.js';
+import { guardedLogger } from '../ports/guarded-logger.js';
 import { type EndablePool, type Lifecycle, type StopOptions } from './lifecycle.js';
 import { answerPrestop, createPrestop } from './prestop.js';
 import { createRegistry } from './registry.js';
@@ -123,7 +123,9 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
     return report;
   };
 
-  const stop = (reason = 'stop() was called', { crash = false }: StopOptions = {}): Promise<ShutdownReport> => {
+  const stop = (reason = 'stop() was called', stopOptions?: StopOptions): Promise<ShutdownReport> => {
+    // Never rejects, nor throws: whoever stops is in trouble enough.
+    const crash = (stopOptions as StopOptions | null | undefined)?.crash ?? false;
     // Noted also when the stop runs already: a process that crashed meanwhile must not report success, nor take its time.
     if (crash && !crashed && shutdown && !report) {
       const short = crashBudget(budget, parsed);
@@ -171,6 +173,11 @@ export function createLifecycle(options?: LifecycleOptions): Lifecycle {
     },
 
     server: (server, serverOptions) => {
+      if (typeof (server as Partial<HttpServer> | undefined)?.listen !== 'function') {
+        throw new ReplaysafeError('RS_OPTION_INVALID', {
+          detail: 'lifecycle.server needs a server of node:http, node:https or node:http2',
+        });
+      }
       if (servers.has(server)) return server;
       const { name: given, usedBy, management } = parseOptions('lifecycle.server', SERVER_OPTIONS, serverOptions);
       const serverName = given ?? registry.freeName('http');

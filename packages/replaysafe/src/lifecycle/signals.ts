@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { onEvent } from '../events.js';
-import { boolean, callback, optional, parseOptions, text } from '../options.js';
+import { boolean, callback, optional, parseOptions, port, text } from '../options.js';
 import { pause, type Timer } from '../ports/clock.js';
 import { type Logger } from '../ports/logger.js';
 import { reportText, type ReportLike } from './report-text.js';
@@ -25,6 +25,7 @@ export interface SignalOptions {
   readonly watchdog?: boolean;
 }
 
+const LIFECYCLE = port<Lifecycle>(['stop', 'signalsFor', 'onPrestop']);
 const SIGNAL_OPTIONS = {
   flushLogs: optional(callback<() => Promise<void> | void>()),
   reportFile: optional(text()),
@@ -54,6 +55,7 @@ const KILLED = 137;
  * Nothing else in the library ends the process (R-SHUT-HTTP-X1).
  */
 export function installSignals(lifecycle: Lifecycle, signalOptions?: SignalOptions): InstalledSignals {
+  parseOptions('installSignals', { lifecycle: LIFECYCLE }, { lifecycle });
   const options = parseOptions('installSignals', SIGNAL_OPTIONS, signalOptions);
   const { logger, clock } = lifecycle;
   let signalled = false;
@@ -206,6 +208,10 @@ async function flush(options: { readonly flushLogs: SignalOptions['flushLogs'] |
 
 function written(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
+    // Whoever read our output may be gone (EPIPE): that must not become the reason of the exit.
+    stream.on('error', () => {
+      resolve();
+    });
     if (!stream.writable) resolve();
     else
       stream.write('', () => {

@@ -75,7 +75,7 @@ const WORKER_OPTIONS = {
 
 /** @throws RS_OPTION_UNKNOWN, RS_OPTION_REQUIRED, RS_OPTION_INVALID */
 export function parseWorker(job: { readonly name: string }, options: object | undefined) {
-  const given = job as Partial<Record<'name' | 'everyMs' | 'cron', unknown>>;
+  const given = ((job as object | undefined) ?? {}) as Partial<Record<'name' | 'everyMs' | 'cron', unknown>>;
   const read = parseOptions('lifecycle.worker', JOB_OPTIONS, {
     name: given.name,
     everyMs: given.everyMs,

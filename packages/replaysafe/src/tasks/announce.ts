@@ -20,7 +20,9 @@ export function announceEnds(
     else if (settlement.kind === 'released') released.push(id);
     else if (settlement.kind === 'failed') {
       const { error, delayMs } = settlement;
-      logger.info({ worker, task: id, kind, attempt, error, delayMs }, 'a task failed and will be tried again');
+      const fields = { worker, task: id, kind, attempt, error };
+      if (written.get(id) === 'CANCELLED') logger.info(fields, 'a task failed and is cancelled');
+      else logger.info({ ...fields, delayMs }, 'a task failed and will be tried again');
       emit('task.failed', { worker, id, kind, attempt, error });
     } else {
       const { error, reason } = settlement;

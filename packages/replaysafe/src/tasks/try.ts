@@ -15,6 +15,8 @@ export interface Try {
   readonly task: ClaimedTask;
   /** By the monotonic clock: until when the claim is ours as far as this process knows. */
   leasedUntilMs: number;
+  /** Its end is written in an open transaction of its handler, which holds the row: nobody else can take it meanwhile. */
+  readonly completing: boolean;
   /** Somebody else may have it: nothing is written about this try any more. */
   readonly lost: boolean;
   /** Tells the handler that the lease is gone. */
@@ -60,6 +62,9 @@ export function beginTry(context: TryContext, task: ClaimedTask, kind: TaskKind,
   const current: Try = {
     task,
     leasedUntilMs: 0,
+    get completing() {
+      return completed;
+    },
     get lost() {
       return lost;
     },
@@ -85,8 +90,14 @@ export function beginTry(context: TryContext, task: ClaimedTask, kind: TaskKind,
     logger,
     keyFor: (step, ...parts) => deriveKey('task', task.kind, task.key, step, ...parts),
     complete: async (tx, result) => {
-      await completeIn(tx, context.statements, task, encodeResult(result));
+      // From before the statement on: a renewal would wait for the row, and with it those of all other tasks.
       completed = true;
+      try {
+        await completeIn(tx, context.statements, task, encodeResult(result));
+      } catch (error) {
+        completed = false;
+        throw error;
+      }
     },
   };
 

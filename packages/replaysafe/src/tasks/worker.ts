@@ -1,6 +1,7 @@
 import { hasCode } from '../errors.js';
 import { emit } from '../events.js';
 import { pause } from '../ports/clock.js';
+import { guardedLogger } from '../ports/guarded-logger.js';
 import { type Resource } from '../ports/stop.js';
 import { FIRST_PACE, nextPace, type IterationEnd, type Pace } from '../retry/pace.js';
 import { announceEnds, announceRecovered } from './announce.js';
@@ -35,7 +36,8 @@ const LAST_STEPS_MS = 1_500;
  */
 export function createTaskWorker<Kinds extends TaskKinds>(options: TaskWorkerOptions<Kinds>): TaskWorker {
   const parsed = parseWorkerOptions(options);
-  const { name, clock, logger, random, leaseMs, concurrency, signals, handlers } = parsed;
+  const { name, clock, random, leaseMs, concurrency, signals, handlers } = parsed;
+  const logger = guardedLogger(parsed.logger);
   const kinds: Readonly<Record<string, TaskKind>> = parsed.kinds;
   const handled = Object.keys(handlers);
   const statements = taskSql(`"${parsed.schema}"`);
@@ -163,17 +165,19 @@ export function createTaskWorker<Kinds extends TaskKinds>(options: TaskWorkerOpt
     while (!ended.aborted) {
       try {
         if (!stopping) announceRecovered(name, logger, await claims.recover());
-        const held = [...running];
+        const held = [...running].filter(({ completing }) => !completing);
         const askedAtMs = clock.monotonicMs();
         const ours = held.length > 0 ? await claims.renew(held.map(({ task }) => task)) : new Set<string>();
         for (const each of held) {
           if (ours.has(each.task.id)) each.leasedUntilMs = askedAtMs + leaseMs;
-          else if (running.has(each)) each.lose();
+          else if (running.has(each) && !each.completing) each.lose();
         }
       } catch (error) {
         reportFailure(error);
       }
-      for (const each of running) if (each.leasedUntilMs <= clock.monotonicMs()) each.lose();
+      for (const each of running) {
+        if (!each.completing && each.leasedUntilMs <= clock.monotonicMs()) each.lose();
+      }
       await pause(clock, everyMs, ended);
     }
   };

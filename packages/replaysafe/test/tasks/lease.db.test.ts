@@ -142,3 +142,41 @@ test('a hint ends the wait of an idle worker', async () => {
   worker.wake();
   await second;
 });
+
+test('a handler that holds its own row in an open transaction keeps its task, and the leases of all others', async () => {
+  const slow = await db.enqueue({ kind: 'other', key: 'k-slow' });
+  const beside = await db.enqueue({ key: 'k-beside' });
+  let commit: () => void = () => undefined;
+  const committing = new Promise<void>((resolve) => (commit = resolve));
+  let finish: (result: { sent: number }) => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    db.start(
+      {
+        other: (task) =>
+          db.sql.transaction(async (tx) => {
+            await task.complete(tx, 'done');
+            resolve();
+            await committing;
+          }),
+        receipt: () => new Promise((done) => (finish = done)),
+      },
+      { leaseMs: 300 },
+    );
+  });
+  await held;
+  const until = async () =>
+    (await db.pool.query<{ until: Date }>('select locked_until as until from replaysafe.task where id = $1', [beside]))
+      .rows[0]!.until;
+  const before = await until();
+  // Two leases later it is still renewed, although the other row is locked.
+  await expect.poll(async () => (await until()).getTime() - before.getTime(), { timeout: 10_000 }).toBeGreaterThan(600);
+  const both = Promise.all([
+    nextEvent('task.succeeded', ({ ids }) => ids.includes(slow)),
+    nextEvent('task.succeeded', ({ ids }) => ids.includes(beside)),
+  ]);
+  commit();
+  finish({ sent: 1 });
+  await both;
+  expect(await db.tasks.get(slow)).toMatchObject({ status: 'SUCCEEDED', result: 'done', attempts: 1 });
+  expect(await db.tasks.get(beside)).toMatchObject({ status: 'SUCCEEDED', attempts: 1 });
+});

@@ -35,6 +35,7 @@ export interface DrainRun {
   readonly complaints: readonly string[];
 }
 
+const MOST_CROSSED = 2;
 const WARM_UP_MS = 500;
 const PROPAGATION_MS = 300;
 const ENDS_WITHIN_MS = 30_000;
@@ -106,6 +107,8 @@ function complaintsOf(run: Omit<DrainRun, 'complaints'>): string[] {
   const complaints: string[] = [];
   for (const count of run.counts) {
     if (count.lost > 0) complaints.push(`${count.kind}: ${count.lost} lost`);
+    // One in a hundred runs meets the very moment; a server that closes idle connections as it likes meets it each time.
+    if (count.crossed > MOST_CROSSED) complaints.push(`${count.kind}: ${count.crossed} crossed the FIN`);
     if (count.reset > 0) complaints.push(`${count.kind}: ${count.reset} reset`);
   }
   if (total(run.counts, 'answered') === 0) complaints.push('nothing was answered at all');

@@ -1,6 +1,9 @@
 import { connect, type Socket } from 'node:net';
 import { AnswerReader, type Answer } from './answer-reader.js';
 
+/** Two processes cannot agree on an order that is closer than this; a server that had begun a request would not end it so soon. */
+const SAME_MOMENT_MS = 25;
+
 /** How the other side ended a connection. */
 export type Ending = 'fin' | 'reset';
 
@@ -20,6 +23,7 @@ export class RawClient {
   /** By `performance.now()`, without the delay of the line: what the server had done when our bytes reached it. */
   #endedAt = Number.POSITIVE_INFINITY;
   #crossed = false;
+  #begunAt = Number.NEGATIVE_INFINITY;
   #piecesOfRequest = 0;
 
   private constructor(socket: Socket, oneWayMs: number) {
@@ -64,7 +68,10 @@ export class RawClient {
       .then(() => {
         const ended = this.#endedAt < performance.now() || !this.#socket.writable;
         // What counts is where a request begins: one that is cut between two of its pieces is lost.
-        if (this.#piecesOfRequest++ === 0) this.#crossed = ended;
+        if (this.#piecesOfRequest++ === 0) {
+          this.#crossed = ended;
+          this.#begunAt = performance.now();
+        }
         if (!ended) this.#socket.write(bytes);
       });
   }
@@ -97,7 +104,7 @@ export class RawClient {
 
   /** Whether the server had ended the connection before the first bytes of our latest request could reach it. */
   get crossedTheEnd(): boolean {
-    return this.#crossed;
+    return this.#crossed || this.#endedAt - this.#begunAt < SAME_MOMENT_MS;
   }
 
   pause(): void {

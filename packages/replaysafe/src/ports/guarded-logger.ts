@@ -1,4 +1,4 @@
-import { type Logger } from '../ports/logger.js';
+import { type Logger } from './logger.js';
 
 /** The same logger, except that its failure is not ours: a broken log transport must not break the stop. */
 export function guardedLogger(logger: Logger): Logger {
