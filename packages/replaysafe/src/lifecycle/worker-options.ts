@@ -74,8 +74,8 @@ const WORKER_OPTIONS = {
 } as const;
 
 /** @throws RS_OPTION_UNKNOWN, RS_OPTION_REQUIRED, RS_OPTION_INVALID */
-export function parseWorker(job: { readonly name: string }, options: object | undefined) {
-  const given = ((job as object | undefined) ?? {}) as Partial<Record<'name' | 'everyMs' | 'cron', unknown>>;
+export function parseWorker(job: { readonly name: string } | undefined, options: object | undefined) {
+  const given = (job ?? {}) as Partial<Record<'name' | 'everyMs' | 'cron', unknown>>;
   const read = parseOptions('lifecycle.worker', JOB_OPTIONS, {
     name: given.name,
     everyMs: given.everyMs,
