@@ -17,6 +17,8 @@ create table {{schema}}.task (
   failures integer not null default 0,
   -- This many failures are given up on.
   max_failures integer not null,
+  -- From the first claim on: how long the other side has known the key at most.
+  first_attempt_at timestamptz,
   next_attempt_at timestamptz not null default clock_timestamp(),
   -- A running try cannot be called back; it is the last one.
   cancel_requested boolean not null default false,

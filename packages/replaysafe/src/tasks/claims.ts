@@ -15,6 +15,8 @@ export interface ClaimedTask {
   readonly attempt: number;
   readonly failures: number;
   readonly maxFailures: number;
+  /** For how long the other side may have known the key, in milliseconds, by the database's clock. */
+  readonly knownMs: number;
   /** The fence: whatever is written about this try must find it in the row (P10). */
   readonly token: string;
 }
@@ -51,6 +53,7 @@ interface ClaimedRow {
   readonly attempts: number;
   readonly failures: number;
   readonly max_failures: number;
+  readonly known_ms: number;
 }
 
 /** Claims that are ended in one statement. */
@@ -79,6 +82,7 @@ export function createClaims(context: {
         attempt: row.attempts,
         failures: row.failures,
         maxFailures: row.max_failures,
+        knownMs: row.known_ms,
         token,
       }));
     },

@@ -1,10 +1,16 @@
-import { integer, optional, parseOptions, callback } from '../options.js';
+import { callback, custom, integer, optional, parseOptions } from '../options.js';
 
 export interface TaskKindOptions<Input> {
   /** So many failures are given up on: the task is FAILED and waits for a person. Default 20. */
   readonly maxFailures?: number;
   /** Bound of one try, in milliseconds: then its `signal` aborts. Default 60,000. */
   readonly timeoutMs?: number;
+  /**
+   * For how long after its first try a task may be tried again, in milliseconds: less than the other side remembers keys (many
+   * do for 24 hours), since behind that the same key is a new operation. Then it is FAILED, its outcome to be found out by a
+   * person. Default: no limit.
+   */
+  readonly keyWindowMs?: number;
   /** Checks an input when it is enqueued and again when it is run, e.g. `schema.parse`. Throws what is wrong. */
   readonly parse?: (input: unknown) => Input;
 }
@@ -13,6 +19,7 @@ export interface TaskKindOptions<Input> {
 export interface TaskKind<Input = unknown, Result = unknown> {
   readonly maxFailures: number;
   readonly timeoutMs: number;
+  readonly keyWindowMs: number | undefined;
   readonly parse: ((input: unknown) => Input) | undefined;
   /** Never set: carries the types. */
   readonly types?: { readonly input: Input; readonly result: Result };
@@ -26,6 +33,11 @@ export type ResultOf<Kind extends TaskKind> = NonNullable<Kind['types']>['result
 const OPTIONS = {
   maxFailures: integer({ default: 20, min: 1 }),
   timeoutMs: integer({ default: 60_000, min: 1 }),
+  keyWindowMs: optional(
+    custom<number>((given) =>
+      typeof given === 'number' && given > 0 ? undefined : 'must be a number of milliseconds',
+    ),
+  ),
   parse: optional(callback<(input: unknown) => unknown>()),
 } as const;
 

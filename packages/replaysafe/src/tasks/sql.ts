@@ -50,9 +50,11 @@ with due as materialized (
 )
 update ${table} t
 set status = 'RUNNING', claim_token = $3::uuid, attempts = t.attempts + 1,
+  first_attempt_at = coalesce(t.first_attempt_at, clock_timestamp()),
   locked_until = clock_timestamp() + $4::int * interval '1 millisecond'
 where t.id = any(array(select id from due)) and t.status = 'PENDING'
-returning t.id::text as id, t.kind, t.key, t.input, t.traceparent, t.attempts, t.failures, t.max_failures`,
+returning t.id::text as id, t.kind, t.key, t.input, t.traceparent, t.attempts, t.failures, t.max_failures,
+  (extract(epoch from clock_timestamp() - t.first_attempt_at) * 1000)::float8 as known_ms`,
 
     /**
      * Ends of tries, $1 JSON rows, each only where its own claim still holds it (P10). A failed try of a task that is to

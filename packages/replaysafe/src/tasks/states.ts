@@ -39,7 +39,7 @@ export interface RetryPolicy {
   readonly random: Random;
 }
 
-export type FailureReason = 'max-failures' | 'not-retryable';
+export type FailureReason = 'max-failures' | 'not-retryable' | 'key-window';
 
 /** What is written for a task after its try has ended. */
 export type Settlement =
@@ -65,6 +65,13 @@ export function settleFailure(
   if (failures >= task.maxFailures) return { kind: 'given-up', error: text, reason: 'max-failures' };
   const { baseMs, capMs, random } = policy;
   return { kind: 'failed', error: text, delayMs: backoffDelay({ attempt: failures, baseMs, capMs, random }) };
+}
+
+/** What becomes of a task that is not tried any more since the other side may have forgotten its key; undefined where it may be tried. */
+export function settleByWindow(knownMs: number, keyWindowMs: number | undefined): Settlement | undefined {
+  if (keyWindowMs === undefined || knownMs < keyWindowMs) return undefined;
+  const error = `the first try was ${Math.round(knownMs)} ms ago: the key may be forgotten, and would begin a new operation`;
+  return { kind: 'given-up', error, reason: 'key-window' };
 }
 
 /** Never throws, whatever was thrown does when it is looked at: a handler's oddity must not end its worker. */

@@ -7,7 +7,7 @@ import { type ClaimedTask } from './claims.js';
 import { type RunningTask, type TaskHandler } from './handler.js';
 import { parseInput, type TaskKind } from './kind.js';
 import { type TaskSql } from './sql.js';
-import { settleFailure, type RetryPolicy, type Settlement } from './states.js';
+import { settleByWindow, settleFailure, type RetryPolicy, type Settlement } from './states.js';
 import { decodeJson } from './task.js';
 
 /** A try under way. */
@@ -102,6 +102,8 @@ export function beginTry(context: TryContext, task: ClaimedTask, kind: TaskKind,
   };
 
   const attempt = async (): Promise<Settlement | undefined> => {
+    const tooLate = settleByWindow(task.knownMs, kind.keyWindowMs);
+    if (tooLate) return tooLate;
     try {
       const input = parseInput(kind, decodeJson(task.bytes));
       const result = await handler({ ...running, input } as RunningTask<never>);

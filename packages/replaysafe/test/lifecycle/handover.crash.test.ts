@@ -139,7 +139,7 @@ async function finish(work: (service: Service) => Promise<void>): Promise<void> 
 }
 
 describe('R-SHUT-1, R-SHUT-CFG-1: a stop ends within its budget with 124, names what hung, and hands over what it held:', () => {
-  test('a request handler: its transaction is rolled back, and the key can be used again at once', async () => {
+  test('R-SHUT-DB-2: a request handler: its transaction is rolled back, and the key can be used again at once', async () => {
     const service = await start(['handler']);
     const answer = place(service, 'key-1');
     await service.marked('answering');

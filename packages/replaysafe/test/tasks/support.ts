@@ -20,6 +20,7 @@ export const kinds = {
   receipt: taskKind<{ n: number }, { sent: number }>({ maxFailures: 3 }),
   other: taskKind<unknown>(),
   quick: taskKind<unknown>({ timeoutMs: 50 }),
+  remembered: taskKind<unknown>({ keyWindowMs: 86_400_000 }),
 };
 export type Kinds = typeof kinds;
 

@@ -119,6 +119,28 @@ describe('a task', () => {
     expect(runs).toBe(1);
   });
 
+  test('is not tried any more when the other side may have forgotten its key (adcp-client#569)', async () => {
+    const id = await db.enqueue({ kind: 'remembered' });
+    let runs = 0;
+    const failed = nextEvent('task.failed');
+    const first = db.start({
+      remembered: () => {
+        runs++;
+        throw new Error('no answer');
+      },
+    });
+    await failed;
+    await first.stop(AbortSignal.abort());
+    await db.pool.query(`update replaysafe.task set first_attempt_at = first_attempt_at - interval '1 day',
+      next_attempt_at = clock_timestamp()`);
+    const gaveUp = nextEvent('task.given-up');
+    const before = runs;
+    db.start({ remembered: () => runs++ });
+    expect(await gaveUp).toMatchObject({ id, reason: 'key-window' });
+    expect(runs).toBe(before);
+    expect(await db.tasks.get(id)).toMatchObject({ status: 'FAILED', key: 'k-1' });
+  });
+
   test('whose result is too long is done all the same', async () => {
     const id = await db.enqueue({ kind: 'other' });
     const done = ended(id);
