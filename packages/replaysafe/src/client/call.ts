@@ -125,9 +125,8 @@ function headerList(
   if (key !== undefined) list.push(KEY_HEADER, key);
   if (options.json !== undefined && !named('content-type')) list.push('content-type', 'application/json');
   if (defaults.traceparent !== undefined && !named('traceparent')) {
-    const traceparent = defaults.traceparent();
-    // A trace that is not one must not fail a payment.
-    if (traceparent !== undefined && TRACEPARENT.test(traceparent)) list.push('traceparent', traceparent);
+    const traceparent = traceOf(defaults.traceparent);
+    if (traceparent !== undefined) list.push('traceparent', traceparent);
   }
   return list;
 }
@@ -148,9 +147,28 @@ function callerKey(option: string | undefined, header: string | undefined): stri
   return key === undefined ? undefined : checkedKey(key);
 }
 
+/** A trace that is none, or cannot be had, must not fail a payment. */
+function traceOf(current: () => string | undefined): string | undefined {
+  try {
+    const traceparent = current();
+    return traceparent !== undefined && TRACEPARENT.test(traceparent) ? traceparent : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined for what has no JSON form: a function, something that contains itself, a BigInt. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return undefined;
+  }
+}
+
 function bodyOf({ json, body }: CallOptions): string | Uint8Array | null {
   if (json !== undefined) {
-    const text = JSON.stringify(json) as string | undefined;
+    const text = jsonOf(json);
     if (text === undefined || body !== undefined) {
       throw new ReplaysafeError('RS_CLIENT_BODY_NOT_REPLAYABLE', {
         detail: text === undefined ? 'json has no JSON form' : 'json and body exclude each other',

@@ -244,8 +244,15 @@ test('bodies that cannot be sent twice are refused', async () => {
   await expect(client.post('/x', { idempotencyKey: 'k', body: stream })).rejects.toMatchObject({
     code: 'RS_CLIENT_BODY_NOT_REPLAYABLE',
   });
-  await expect(client.post('/x', { idempotencyKey: 'k', json: () => 1 })).rejects.toMatchObject({
-    code: 'RS_CLIENT_BODY_NOT_REPLAYABLE',
+  const circle: Record<string, unknown> = {};
+  circle['self'] = circle;
+  for (const json of [() => 1, circle, 1n]) {
+    await expect(client.post('/x', { idempotencyKey: 'k', json })).rejects.toMatchObject({
+      code: 'RS_CLIENT_BODY_NOT_REPLAYABLE',
+    });
+  }
+  await expect(client.get('/x', { headers: 'x' as never })).rejects.toMatchObject({
+    code: 'RS_CLIENT_REQUEST_INVALID',
   });
 });
 

@@ -190,6 +190,16 @@ test('stop: at its deadline running tries end, a write with an unknown outcome',
 });
 
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+test('a trace that cannot be had does not fail the call', async () => {
+  const { client, server } = await harness([respond(200)], {
+    traceparent: () => {
+      throw new Error('no tracer');
+    },
+  });
+  await client.get('/x');
+  expect(server.arrivals[0]?.headers.traceparent).toBeUndefined();
+});
+
 test('traceparent goes out with every call; one of the call comes first, and one that is none stays here', async () => {
   const traces = [TRACE, TRACE, 'x'.repeat(9), undefined];
   const { client, server } = await harness([respond(200)], { traceparent: () => traces.shift() });
