@@ -1,4 +1,4 @@
-import { connect, type ClientHttp2Session } from 'node:http2';
+import { connect, constants, type ClientHttp2Session } from 'node:http2';
 import { type Scene } from './clients.js';
 
 const KIND = 'HTTP/2 stream';
@@ -45,9 +45,9 @@ function stream(scene: Scene, session: ClientHttp2Session, path: string): Promis
     request.on('error', () => undefined);
     request.resume();
     request.once('close', () => {
-      // A stream that the server has not processed is told so (REFUSED_STREAM), and may be sent again.
+      // REFUSED_STREAM promises that nothing of it was processed: the GOAWAY was there before the stream could go out.
       if (status === 200) scene.tally.count(KIND, 'answered');
-      else scene.tally.count(KIND, request.rstCode === 7 ? 'crossed' : 'lost');
+      else scene.tally.count(KIND, request.rstCode === constants.NGHTTP2_REFUSED_STREAM ? 'refused' : 'lost');
       resolve();
     });
   });
