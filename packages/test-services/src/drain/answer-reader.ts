@@ -24,6 +24,13 @@ export class AnswerReader {
 
   push(data: Buffer): void {
     this.#buffer = this.#buffer.length === 0 ? data : Buffer.concat([this.#buffer, data]);
+    // At once, or a large body would be copied with each of its pieces.
+    if (this.#readHead() && this.#head?.length !== 'chunked') this.#readBody();
+  }
+
+  /** Whether an answer has begun to arrive and is not complete. */
+  get begun(): boolean {
+    return this.#head !== undefined;
   }
 
   /** What has not been read as part of an answer. */
@@ -35,11 +42,8 @@ export class AnswerReader {
     if (!this.#readHead() || !this.#head) return undefined;
     const { length } = this.#head;
     if (length === 'chunked') return this.#readChunks() ? this.#finish() : undefined;
-    const wanted = length === 'until-end' ? Number.POSITIVE_INFINITY : length;
-    const taken = Math.min(this.#buffer.length, wanted - this.#bodyBytes);
-    this.#take(taken);
-    this.#bodyBytes += taken;
-    return this.#bodyBytes >= wanted ? this.#finish() : undefined;
+    this.#readBody();
+    return length !== 'until-end' && this.#bodyBytes >= length ? this.#finish() : undefined;
   }
 
   /** The end of the connection ends an answer that says no length. */
@@ -75,6 +79,14 @@ export class AnswerReader {
       length: bodiless ? 0 : chunked ? 'chunked' : length === undefined ? 'until-end' : Number(length),
     };
     return true;
+  }
+
+  #readBody(): void {
+    const { length } = this.#head ?? {};
+    const wanted = typeof length === 'number' ? length : Number.POSITIVE_INFINITY;
+    const taken = Math.min(this.#buffer.length, wanted - this.#bodyBytes);
+    this.#take(taken);
+    this.#bodyBytes += taken;
   }
 
   #readChunks(): boolean {

@@ -130,7 +130,7 @@ export async function slowDownload(scene: Scene): Promise<void> {
   const client = await connect(scene, kind);
   if (!client) return;
   client.send(get('/download'));
-  await client.sees((bytes) => bytes.length > 0);
+  await client.answerBegins();
   client.pause();
   await scene.until(700);
   client.resume();

@@ -98,6 +98,11 @@ export class RawClient {
     }
   }
 
+  /** Waits until an answer begins to arrive, or the connection has ended. */
+  async answerBegins(): Promise<boolean> {
+    return this.sees(() => this.#reader.begun);
+  }
+
   get ended(): Ending | undefined {
     return this.#ended;
   }
