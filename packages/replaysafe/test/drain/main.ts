@@ -1,5 +1,5 @@
 /**
- * `npm run test:drain [-- --runs 20 --latency 0,5,50 --servers node,koa --parallel 2 --write]`: every server under every
+ * `npm run test:drain [-- --runs 20 --latency 0,5,50 --servers node,koa --parallel 1 --write]`: every server under every
  * latency, each run with all kinds of clients, every second one with clients that never leave. Ends with 1 if anything was
  * lost or reset, or an exit came too late; `--write` puts the table into docs/drain.md.
  */
@@ -20,7 +20,7 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '20' },
     latency: { type: 'string', default: '0,5,50' },
     servers: { type: 'string', default: Object.keys(SET_UPS).join(',') },
-    parallel: { type: 'string', default: '2' },
+    parallel: { type: 'string', default: '1' },
     slack: { type: 'string', default: '0' },
     write: { type: 'boolean', default: false },
   },
