@@ -105,7 +105,7 @@ export function createTaskWorker<Kinds extends TaskKinds>(options: TaskWorkerOpt
     }
   };
 
-  const iterate = async (pace: Pace, mayClaim: boolean): Promise<{ pace: Pace; claimed: boolean }> => {
+  const iterate = async (pace: Pace, mayClaim: boolean): Promise<Pace> => {
     let end: IterationEnd | undefined;
     // Side by side, on two connections: the tasks that are claimed do not wait for those that have ended.
     const [settled, claimed] = await Promise.allSettled([settleEnds(), mayClaim ? claimFree() : undefined]);
@@ -114,10 +114,7 @@ export function createTaskWorker<Kinds extends TaskKinds>(options: TaskWorkerOpt
       end = 'errored';
       reportFailure(reason);
     }
-    return {
-      pace: end === undefined ? pace : nextPace(pace, end, { ...parsed, ...parsed.backoff, random }),
-      claimed: mayClaim,
-    };
+    return end === undefined ? pace : nextPace(pace, end, { ...parsed, ...parsed.backoff, random });
   };
 
   const reportFailure = (error: unknown): void => {
@@ -146,7 +143,7 @@ export function createTaskWorker<Kinds extends TaskKinds>(options: TaskWorkerOpt
       const mayClaim = !stopping && !full && nowMs >= dueAtMs;
       if (mayClaim || (ends.length > 0 && pace.troubles === 0) || nowMs >= dueAtMs) {
         const before = pace;
-        ({ pace } = await iterate(pace, mayClaim));
+        pace = await iterate(pace, mayClaim);
         if (pace !== before) dueAtMs = clock.monotonicMs() + pace.waitMs;
       }
       if (over.signal.aborted && running.size === 0 && pace.troubles > 0) return;
